@@ -217,31 +217,47 @@ static int scan_cell(lua_State *L) {
     return scan_take_cell(scan, unit, format, &cell, &error) ? 0 : bind_raise(L, &error);
 }
 
-// scan_cost(format, seconds, activations): of all units in it; the one behind the last is fp32,
-// with which all are known
+// The times of rounds at that argument; how many there are.
+static int check_rounds(lua_State *L, int argument, double rounds[ROUNDS_MOST]) {
+    luaL_checktype(L, argument, LUA_TTABLE);
+    const lua_Integer count = luaL_len(L, argument);
+    luaL_argcheck(L, count <= ROUNDS_MOST, argument, "too many rounds");
+    for (int i = 0; i < (int)count; i++) {
+        lua_rawgeti(L, argument, i + 1);
+        rounds[i] = luaL_checknumber(L, -1);
+        lua_pop(L, 1);
+    }
+    return (int)count;
+}
+
+// scan_cost(format, { seconds, .. }, activations): of all units in it, a time a round; the format
+// behind the last is fp32, with which all are known
 static int scan_cost(lua_State *L) {
     Error error = {0};
+    double rounds[ROUNDS_MOST];
     Scan *scan = scan_of(L);
     const int format = check_index(L, 1, scan->record->format_count + 1, "no such format");
-    return scan_take_cost(scan, format, luaL_checknumber(L, 2), luaL_checkinteger(L, 3), &error)
+    const int count = check_rounds(L, 2, rounds);
+    return scan_take_cost(scan, format, rounds, count, luaL_checkinteger(L, 3), &error)
                ? 0
                : bind_raise(L, &error);
 }
 
-// scan_costs(): { seconds, .. }, { bytes, .. } that were measured before; nil: they were not
-static int scan_costs(lua_State *L) {
-    const Scan *scan = scan_of(L);
-    if (!scan_has_costs(scan))
-        return 0;
-    lua_createtable(L, scan->record->format_count + 1, 0);
-    lua_createtable(L, scan->record->format_count + 1, 0);
-    for (int i = 0; i <= scan->record->format_count; i++) {
-        lua_pushnumber(L, scan->record->seconds[i]);
-        lua_rawseti(L, -3, i + 1);
-        lua_pushinteger(L, scan->record->activations[i]);
+// scan_has_costs(): whether they were measured before
+static int scan_costs_known(lua_State *L) {
+    lua_pushboolean(L, scan_has_costs(scan_of(L)));
+    return 1;
+}
+
+// scan_proposed(): { format, .. }, which serves each unit best by itself
+static int scan_proposed(lua_State *L) {
+    const ScanRecord *scan = scan_of(L)->record;
+    lua_createtable(L, scan->unit_count, 0);
+    for (int i = 0; i < scan->unit_count; i++) {
+        lua_pushinteger(L, scan_choose_format(scan, i) + 1);
         lua_rawseti(L, -2, i + 1);
     }
-    return 2;
+    return 1;
 }
 
 // The list of formats, one a unit, at that argument.
@@ -314,6 +330,41 @@ static int scan_training(lua_State *L) {
                : bind_raise(L, &error);
 }
 
+// scan_rounds({ format, .. }, { seconds, .. }): of a step with these formats, a time a round
+static int scan_rounds(lua_State *L) {
+    Error error = {0};
+    short formats[SCAN_MOST_UNITS];
+    double rounds[ROUNDS_MOST];
+    check_formats(L, 1, formats);
+    const int count = check_rounds(L, 2, rounds);
+    return scan_take_rounds(scan_of(L), formats, rounds, count, &error) ? 0 : bind_raise(L, &error);
+}
+
+// scan_timed({ format, .. }): whether a step with these formats was timed in rounds before
+static int scan_timed(lua_State *L) {
+    short formats[SCAN_MOST_UNITS];
+    check_formats(L, 1, formats);
+    const ScanTraining *training = scan_trained(scan_of(L), formats, 1);
+    lua_pushboolean(L, training && training->round_count > 0);
+    return 1;
+}
+
+// scan_chosen(): { format, .. } of the training that is to be the policy, and whether it holds;
+// nil: there is none
+static int scan_chosen(lua_State *L) {
+    const ScanRecord *scan = scan_of(L)->record;
+    const int at = scan_choose_training(scan);
+    if (at < 0)
+        return 0;
+    lua_createtable(L, scan->unit_count, 0);
+    for (int i = 0; i < scan->unit_count; i++) {
+        lua_pushinteger(L, scan->trainings[at].format[i] + 1);
+        lua_rawseti(L, -2, i + 1);
+    }
+    lua_pushboolean(L, scan->trainings[at].is_within);
+    return 2;
+}
+
 const BindFunction bind_scan_functions[] = {
     {"scan", scan_asked, NULL},
     {"scan_layers", scan_layers, NULL},
@@ -327,11 +378,15 @@ const BindFunction bind_scan_functions[] = {
     {"scan_loss", scan_loss, NULL},
     {"scan_known", scan_known, NULL},
     {"scan_cell", scan_cell, NULL},
-    {"scan_costs", scan_costs, NULL},
+    {"scan_has_costs", scan_costs_known, NULL},
     {"scan_cost", scan_cost, NULL},
+    {"scan_proposed", scan_proposed, NULL},
     {"scan_policy", scan_policy, NULL},
     {"scan_trained", scan_was_trained, NULL},
     {"scan_seed", scan_seed, NULL},
     {"scan_training", scan_training, NULL},
+    {"scan_timed", scan_timed, NULL},
+    {"scan_rounds", scan_rounds, NULL},
+    {"scan_chosen", scan_chosen, NULL},
     {0},
 };

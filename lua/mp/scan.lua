@@ -56,34 +56,6 @@ local function find_units(model, prefix, by_block)
     return units, all
 end
 
--- ---- a policy ---------------------------------------------------------------------------------------
-
--- Formats from the one that serves best to fp32: by time, and where times are alike by memory.
-local function ranking(asked, times, bytes)
-    local alike, order = 1.05, {}
-    for at = 1, #asked.formats + 1 do order[at] = at end
-    table.sort(order, function(a, b)
-        if times[a] * alike < times[b] or times[b] * alike < times[a] then return times[a] < times[b] end
-        if bytes[a] ~= bytes[b] then return bytes[a] < bytes[b] end
-        return a < b
-    end)
-    return order
-end
-
-local function propose(scene, asked, cells, order)
-    local policy, fp32 = {}, #asked.formats + 1
-    for u in ipairs(scene.units) do
-        policy[u] = fp32
-        for _, at in ipairs(order) do
-            if at == fp32 or cells[u][at].damage <= asked.tolerance then
-                policy[u] = at
-                break
-            end
-        end
-    end
-    return policy
-end
-
 -- ---- all of it ------------------------------------------------------------------------------------
 
 function public.run(spec, run)
@@ -132,12 +104,11 @@ function public.run(spec, run)
             engine.scan_goes_on(unit.name, (u - 1) * #asked.formats + at, #scene.units * #asked.formats)
         end
     end
-    local times, bytes = engine.scan_costs()
-    if not times then
+    if not engine.scan_has_costs() then
         training.restore(scene.copies)
-        times, bytes = passes.look_at_costs(scene, asked, batches[1].b)
+        passes.look_at_costs(scene, asked, batches[1].b)
     end
-    local policy = propose(scene, asked, cells, ranking(asked, times, bytes))
+    local policy = engine.scan_proposed()
     engine.scan_policy(policy, 0, false)
     batches = nil -- luacheck: ignore
     if asked.steps > 0 and spec.optim then training.train_on(scene, asked, cells, policy) end

@@ -172,34 +172,54 @@ function public.try(scene, unit, format, batches)
     return sums
 end
 
--- The seconds of a forward and backward pass with all units so, the quickest of several that take
--- turns (what other programs take from a pass only makes it slower), and the most bytes of
--- activations.
-function public.look_at_costs(scene, asked, batch)
-    local rounds = 8
-    local names, times, bytes = { table.unpack(asked.formats) }, {}, {}
-    names[#names + 1] = "fp32"
-    for round = 0, rounds do -- the first warms up
-        for at, format in ipairs(names) do
-            public.set_all(scene.units, format)
-            engine.settle()
-            engine.scan_activations()
-            local began = engine.seconds()
-            for _, tensor in ipairs(scene.tensors) do tensor:zero_grad() end
-            core.autocast(scene.spec.loss, scene.model, batch):backward()
-            local took = engine.seconds() - began
-            times[at], bytes[at] = times[at] or {}, engine.scan_activations()
-            if round > 0 then table.insert(times[at], took) end
-            engine.scan_goes_on("speed", round * #names + at, (rounds + 1) * #names)
+-- ---- times ------------------------------------------------------------------------------------------
+
+-- Seconds of call(at) for each `at` up to `count`, a time a round: rounds go through all in turn,
+-- forwards and backwards, so that what else the machine is busy with hits them alike. begin(at)
+-- comes before, and one call that makes what later ones find made. A time is the median of some
+-- calls, of which there are more where they are short. Tells of each turn.
+function public.in_rounds(count, begin, call, tell)
+    local least, most, turn, most_calls, patience = 6, 9, 0.03, 20, 20
+    local rounds, began = {}, engine.seconds()
+    for at = 1, count do rounds[at] = {} end
+    for round = 0, most do -- the first warms up
+        if round > least and engine.seconds() - began > patience then break end
+        for i = 1, count do
+            local at = round % 2 == 0 and i or count + 1 - i
+            begin(at)
+            call(at)
+            local times, last = {}, engine.seconds()
+            local ends = last + turn
+            repeat
+                call(at)
+                local now = engine.seconds()
+                times[#times + 1], last = now - last, now
+            until round == 0 or last >= ends or #times == most_calls
+            table.sort(times)
+            rounds[at][round] = times[(#times + 1) // 2]
+            tell(round * count + i, (most + 1) * count)
         end
     end
+    return rounds
+end
+
+-- What a forward and backward pass with all units in a format takes: its time in each round, and the
+-- most bytes of activations.
+function public.look_at_costs(scene, asked, batch)
+    local names, bytes = { table.unpack(asked.formats) }, {}
+    names[#names + 1] = "fp32"
+    local rounds = public.in_rounds(#names, function(at)
+        public.set_all(scene.units, names[at])
+        engine.settle()
+        engine.scan_activations()
+    end, function(at)
+        for _, tensor in ipairs(scene.tensors) do tensor:zero_grad() end
+        core.autocast(scene.spec.loss, scene.model, batch):backward()
+        -- the least: what lies there still of the call before is no need of this one
+        bytes[at] = math.min(bytes[at] or math.maxinteger, engine.scan_activations())
+    end, function(done, of) engine.scan_goes_on("speed", done, of) end)
     public.set_all(scene.units, "fp32")
-    for at in ipairs(names) do
-        table.sort(times[at])
-        times[at] = times[at][1]
-        engine.scan_cost(at, times[at], bytes[at])
-    end
-    return times, bytes
+    for at in ipairs(names) do engine.scan_cost(at, rounds[at], bytes[at]) end
 end
 
 return public

@@ -58,39 +58,46 @@ function public.batches_from(loader, first)
     end)
 end
 
+local function one_step(scene, opt, scaler, b)
+    local spec = scene.spec
+    opt:zero_grad()
+    local loss = core.autocast(spec.loss, scene.model, b)
+    scaler:scale(loss):backward()
+    if type(spec.clip) == "number" then
+        scaler:unscale(opt)
+        core.optim.clip_norm(scene.tensors, spec.clip)
+    elseif spec.clip then
+        scaler:unscale(opt)
+        spec.clip(scene.tensors)
+    end
+    scaler:step(opt)
+    scaler:update()
+    return loss
+end
+
+local function optimizer(scene) return scene.spec.optim(scene.tensors, scene.params, scene.model, nil) end
+
 -- So many steps; the mean loss of the last third, and the seconds of a step, by the quickest quarter.
 function public.train(scene, steps, first, seed, tell)
-    local spec, times, sum, counted = scene.spec, {}, 0, 0
+    local times, sum, counted = {}, 0, 0
     local data = public.fresh_data(scene)
     core.seed(seed)
     engine.scan_forget()
-    local opt = spec.optim(scene.tensors, scene.params, scene.model, nil)
-    local scaler = core.scaler(scene.scale)
+    local opt, scaler = optimizer(scene), core.scaler(scene.scale)
     local last = math.max(1, steps // 3)
-    local step, began = 0, engine.seconds()
+    local done, began = 0, engine.seconds()
     for b in public.batches_from(data.train, first) do
-        opt:zero_grad()
-        local loss = core.autocast(spec.loss, scene.model, b)
-        scaler:scale(loss):backward()
-        if type(spec.clip) == "number" then
-            scaler:unscale(opt)
-            core.optim.clip_norm(scene.tensors, spec.clip)
-        elseif spec.clip then
-            scaler:unscale(opt)
-            spec.clip(scene.tensors)
-        end
-        scaler:step(opt)
-        scaler:update()
-        step = step + 1
-        if step > steps - last then
+        local loss = one_step(scene, opt, scaler, b)
+        done = done + 1
+        if done > steps - last then
             sum, counted = sum + loss:item(), counted + 1
         end
         local now = engine.seconds()
-        times[step], began = now - began, now
-        tell(step)
-        if step == steps then break end
+        times[done], began = now - began, now
+        tell(done)
+        if done == steps then break end
     end
-    if step == 0 then engine.fail "scan: data: the loader `train` gave no batch" end
+    if done == 0 then engine.fail "scan: data: the loader `train` gave no batch" end
     table.sort(times)
     return sum / counted, times[(#times + 3) // 4]
 end
@@ -108,6 +115,10 @@ local function above_of(losses, against)
     return mean, (student[#shares - 1] or 2) * deviation / math.sqrt(#shares)
 end
 
+local function set_units(scene, asked, formats)
+    for u, unit in ipairs(scene.units) do passes.set_unit(unit, asked.formats[formats[u]] or "fp32") end
+end
+
 -- Trains all seeds with these formats, an index a unit; those that were trained so before, by whatever
 -- name, are not trained again.
 local function verify(scene, asked, label, formats, against)
@@ -116,7 +127,7 @@ local function verify(scene, asked, label, formats, against)
         local loss, seconds = engine.scan_trained(formats, seed)
         if not loss then
             public.restore(scene.copies)
-            for u, unit in ipairs(scene.units) do passes.set_unit(unit, asked.formats[formats[u]] or "fp32") end
+            set_units(scene, asked, formats)
             loss, seconds = public.train(scene, asked.steps, (seed - 1) * asked.steps, seed, function(step)
                 engine.scan_goes_on(("trains %s, seed %d"):format(label, seed), step, asked.steps)
             end)
@@ -133,19 +144,32 @@ local function verify(scene, asked, label, formats, against)
     local seconds, within = times[(#times + 1) // 2], broken == 0 and above <= asked.within
     engine.scan_training(label, formats, { loss = sum / asked.seeds, above = above, interval = interval,
         seconds = seconds, broken = broken, within = within })
-    -- the same to the bit is the same, however few seeds say so
-    local sure = within and (above == 0 or interval ~= nil and above + interval <= asked.within)
-    return { formats = formats, losses = losses, seconds = seconds, within = within, sure = sure }
+    return { formats = formats, losses = losses, within = within }
 end
 
--- The fastest that holds: what layers say by themselves may be less than all of them bear. All in one
--- format must be sure to hold, since layers spoke against it.
-local function fastest(policy, others)
-    local alike, best = 1.05, policy.within and policy or nil
-    for _, other in ipairs(others) do
-        if other.sure and (not best or other.seconds * alike < best.seconds) then best = other end
+-- Steps of all trainings in turn, each from the same weights: what trains minutes apart finds another
+-- machine. A scaler goes on from turn to turn, so that its first skips are not what is timed.
+local function time_steps(scene, asked, trainings)
+    local distinct, seen, scalers, opt = {}, {}, {}, nil
+    for _, training in ipairs(trainings) do
+        local key = table.concat(training.formats, " ")
+        if not seen[key] then distinct[#distinct + 1] = training.formats end
+        seen[key] = true
     end
-    return best or policy
+    local known = true
+    for _, formats in ipairs(distinct) do known = known and engine.scan_timed(formats) end
+    if known then return end
+    local next_batch = public.batches_from(public.fresh_data(scene).train, 0)
+    local rounds = passes.in_rounds(#distinct, function(at)
+        public.restore(scene.copies)
+        set_units(scene, asked, distinct[at])
+        engine.settle()
+        engine.scan_forget()
+        opt, scalers[at] = optimizer(scene), scalers[at] or core.scaler(scene.scale)
+    end, function(at) one_step(scene, opt, scalers[at], next_batch()) end,
+        function(done, of) engine.scan_goes_on("speed of steps", done, of) end)
+    passes.set_all(scene.units, "fp32")
+    for at, formats in ipairs(distinct) do engine.scan_rounds(formats, rounds[at]) end
 end
 
 function public.train_on(scene, asked, cells, policy)
@@ -155,10 +179,10 @@ function public.train_on(scene, asked, cells, policy)
         for u in ipairs(scene.units) do formats[u] = at end
         return formats
     end
-    local others = { verify(scene, asked, "fp32", all_in(fp32)) }
-    local base, round = others[1].losses, 0
+    local all = { verify(scene, asked, "fp32", all_in(fp32)) }
+    local base, round = all[1].losses, 0
     for at, format in ipairs(asked.formats) do
-        table.insert(others, verify(scene, asked, "all " .. format, all_in(at), base))
+        table.insert(all, verify(scene, asked, "all " .. format, all_in(at), base))
     end
     local last = verify(scene, asked, "policy", policy, base)
     while not last.within and round < most_rounds and make_higher(scene, asked, cells, policy) do
@@ -166,12 +190,14 @@ function public.train_on(scene, asked, cells, policy)
         round = round + 1
         last = verify(scene, asked, "policy", policy, base)
     end
-    local best = fastest(last, others)
-    if best ~= last then
+    table.insert(all, last)
+    time_steps(scene, asked, all)
+    local chosen, holds = engine.scan_chosen()
+    if chosen and table.concat(chosen, " ") ~= table.concat(last.formats, " ") then
         round = 0
-        verify(scene, asked, "policy", best.formats, base) -- trained already
+        verify(scene, asked, "policy", chosen, base) -- trained already
     end
-    engine.scan_policy(best.formats, round, best.within)
+    engine.scan_policy(chosen or policy, round, holds or false)
 end
 
 return public

@@ -12,14 +12,6 @@ const char *scan_format_of(const ScanRecord *scan, int unit) {
     return scan->has_policy ? scan_format_name(scan, scan->policy[unit]) : "";
 }
 
-const ScanTraining *scan_training_of(const ScanRecord *scan, const char *label) {
-    const ScanTraining *last = NULL;
-    for (int i = 0; i < scan->training_count; i++)
-        if (scan->trainings[i].is_known && strcmp(scan->trainings[i].label, label) == 0)
-            last = &scan->trainings[i];
-    return last;
-}
-
 int scan_units_in_fp32(const ScanRecord *scan) {
     int count = 0;
     for (int i = 0; i < scan->unit_count; i++)
@@ -45,10 +37,9 @@ bool scan_is_open(const ScanRecord *scan, const ScanTraining *training) {
            (isnan(training->interval) || fabs(training->above - scan->within) < training->interval);
 }
 
-bool scan_gains_no_time(const ScanRecord *scan, const ScanTraining *training) {
-    const double told = 1.05; // clocks tell no less of two trainings apart
-    const ScanTraining *base = scan_training_of(scan, "fp32");
-    return base && base->seconds > 0 && base->seconds < told * training->seconds;
+Tempo scan_step_tempo(const ScanRecord *scan, const ScanTraining *training) {
+    const RoundsGain gain = scan_step_gain(scan, training);
+    return rounds_tempo(&gain);
 }
 
 // ---- ranks --------------------------------------------------------------------------------------
@@ -114,6 +105,21 @@ static void say_policy(const ScanRecord *scan, Phrase *phrase) {
     phrase_add(phrase, ", the other %d in %s", most_count, format);
 }
 
+// Beside what it is over fp32 between what that lies, or what it comes to.
+static void say_speed(const ScanRecord *scan, const ScanTraining *policy, Phrase *phrase) {
+    const RoundsGain gain = scan_step_gain(scan, policy);
+    const Tempo tempo = rounds_tempo(&gain);
+    phrase_add(phrase, ": %.2fx the speed of fp32", gain.faster);
+    if (scan_units_in_fp32(scan) == scan->unit_count)
+        return;
+    if (!isnan(gain.least))
+        phrase_add(phrase, " (%.2f to %.2f)", gain.least, gain.most);
+    if (tempo == TEMPO_OPEN)
+        phrase_add(phrase, ", too uncertain to tell whether it gains time");
+    else if (tempo != TEMPO_FASTER)
+        phrase_add(phrase, ", which gains no time");
+}
+
 void scan_verdict(const ScanRecord *scan, char text[SCAN_VERDICT_SIZE]) {
     const ScanTraining *policy = scan_training_of(scan, "policy");
     const ScanTraining *base = scan_training_of(scan, "fp32");
@@ -125,10 +131,7 @@ void scan_verdict(const ScanRecord *scan, char text[SCAN_VERDICT_SIZE]) {
         phrase_add(&phrase, ": by what their gradients lose; no training has verified it.");
         return;
     }
-    const bool is_idle =
-        scan_units_in_fp32(scan) < scan->unit_count && scan_gains_no_time(scan, policy);
-    phrase_add(&phrase, ": %.2fx the speed of fp32%s", base->seconds / policy->seconds,
-               is_idle ? ", which gains no time" : "");
+    say_speed(scan, policy, &phrase);
     if (policy->broken > 0) {
         phrase_add(&phrase, "; %d of %" PRId64 " seeds diverged.", policy->broken, scan->seeds);
         return;

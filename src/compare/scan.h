@@ -17,10 +17,7 @@ const char *scan_format_of(const ScanRecord *scan, int unit);
 // Of a format that every layer bears its name; NULL: there is none.
 const char *scan_borne_by_all(const ScanRecord *scan);
 int scan_units_in_fp32(const ScanRecord *scan); // by the policy
-// The training of this label that all seeds of are known, of policies the last; NULL: there is
-// none.
-const ScanTraining *scan_training_of(const ScanRecord *scan, const char *label);
 // Whether the seeds scatter so much that the loss may be within what is allowed, or beyond it.
-// Whether steps take about as long as in fp32, or longer.
-bool scan_gains_no_time(const ScanRecord *scan, const ScanTraining *training);
 bool scan_is_open(const ScanRecord *scan, const ScanTraining *training);
+// Whether its steps are faster than those of fp32.
+Tempo scan_step_tempo(const ScanRecord *scan, const ScanTraining *training);

@@ -12,9 +12,10 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/rounds.h"
 #include "store/record.h"
 
-enum { EVALUATION_MOST_METRICS = 16, EVALUATION_MOST_ROUNDS = 11 };
+enum { EVALUATION_MOST_METRICS = 16 };
 
 // What the model is called with.
 typedef enum EvaluationCall {
@@ -25,9 +26,9 @@ typedef enum EvaluationCall {
 
 // What one call of the model takes: of each round the median.
 typedef struct EvaluationTime {
-    double rounds[EVALUATION_MOST_ROUNDS]; // seconds
-    int round_count;                       // 0: not measured
-    int64_t count;                         // calls in all of them
+    double rounds[ROUNDS_MOST]; // seconds
+    int round_count;            // 0: not measured
+    int64_t count;              // calls in all of them
 } EvaluationTime;
 
 // A model that waits to be timed, while others do, too.

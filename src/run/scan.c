@@ -71,12 +71,27 @@ bool scan_take_cell(Scan *scan, int unit, int format, const ScanCell *cell, Erro
 }
 
 bool scan_has_costs(const Scan *scan) {
-    return scan->record->seconds[scan->record->format_count] > 0;
+    return scan->record->pass_round_count[scan->record->format_count] > 0;
 }
 
-bool scan_take_cost(Scan *scan, int format, double seconds, int64_t activations, Error *error) {
+static int keep_rounds(double kept[ROUNDS_MOST], const double *rounds, int count) {
+    const int most = count < ROUNDS_MOST ? count : ROUNDS_MOST;
+    memcpy(kept, rounds, (size_t)most * sizeof *kept);
+    return most;
+}
+
+static double median_of(const double *rounds, int count) {
+    double sorted[ROUNDS_MOST];
+    count = keep_rounds(sorted, rounds, count);
+    return count > 0 ? rounds_median(sorted, count) : 0;
+}
+
+bool scan_take_cost(Scan *scan, int format, const double *rounds, int round_count,
+                    int64_t activations, Error *error) {
     ScanRecord *record = scan->record;
-    record->seconds[format] = seconds;
+    record->seconds[format] = median_of(rounds, round_count);
+    record->pass_round_count[format] =
+        keep_rounds(record->pass_rounds[format], rounds, round_count);
     record->activations[format] = activations;
     return !scan->store || format < record->format_count ||
            store_put_scan_costs(scan->store, record, error);
@@ -149,6 +164,12 @@ bool scan_take_seed(Scan *scan, const char *label, const short formats[SCAN_MOST
     return keep_training(scan, training, error);
 }
 
+static void set_rounds(ScanTraining *training, const double *rounds, int count) {
+    if (rounds != training->rounds)
+        training->round_count = keep_rounds(training->rounds, rounds, count);
+    training->seconds = median_of(training->rounds, training->round_count);
+}
+
 bool scan_take_training(Scan *scan, const char *label, const short formats[SCAN_MOST_UNITS],
                         const ScanTraining *over, Error *error) {
     ScanTraining *training = training_of(scan, label, formats, error);
@@ -161,7 +182,25 @@ bool scan_take_training(Scan *scan, const char *label, const short formats[SCAN_
     training->seconds = over->seconds;
     training->broken = over->broken;
     training->is_within = over->is_within;
+    for (int i = 0; i < scan->record->training_count; i++) // as under another label
+        if (scan->record->trainings[i].round_count > 0 &&
+            has_formats(scan, &scan->record->trainings[i], formats))
+            set_rounds(training, scan->record->trainings[i].rounds,
+                       scan->record->trainings[i].round_count);
     return keep_training(scan, training, error);
+}
+
+bool scan_take_rounds(Scan *scan, const short formats[SCAN_MOST_UNITS], const double *rounds,
+                      int round_count, Error *error) {
+    bool done = true;
+    for (int i = 0; done && i < scan->record->training_count; i++) {
+        ScanTraining *training = &scan->record->trainings[i];
+        if (!has_formats(scan, training, formats))
+            continue;
+        set_rounds(training, rounds, round_count);
+        done = keep_training(scan, training, error);
+    }
+    return done;
 }
 
 void scan_end(ScanRecord *record) {

@@ -27,9 +27,9 @@ bool scan_take_layer(Scan *scan, const char *name, int64_t parameters, bool *has
 bool scan_take_loss(Scan *scan, double loss, Error *error) MUST_CHECK;
 bool scan_take_cell(Scan *scan, int unit, int format, const ScanCell *cell,
                     Error *error) MUST_CHECK;
-// Of all units in a format; kept with that of fp32, which is the last.
-bool scan_take_cost(Scan *scan, int format, double seconds, int64_t activations,
-                    Error *error) MUST_CHECK;
+// Of all units in a format, a time a round; kept with that of fp32, which is the last.
+bool scan_take_cost(Scan *scan, int format, const double *rounds, int round_count,
+                    int64_t activations, Error *error) MUST_CHECK;
 bool scan_has_costs(const Scan *scan);
 bool scan_take_policy(Scan *scan, const short formats[SCAN_MOST_UNITS], int rounds, bool is_final,
                       Error *error) MUST_CHECK;
@@ -41,5 +41,20 @@ bool scan_take_seed(Scan *scan, const char *label, const short formats[SCAN_MOST
 // What all its seeds come to: of `over` all but the label, the formats and the seeds.
 bool scan_take_training(Scan *scan, const char *label, const short formats[SCAN_MOST_UNITS],
                         const ScanTraining *over, Error *error) MUST_CHECK;
+// A time a round of a step with these formats: of all trainings that have them, whatever their
+// labels, later ones too.
+bool scan_take_rounds(Scan *scan, const short formats[SCAN_MOST_UNITS], const double *rounds,
+                      int round_count, Error *error) MUST_CHECK;
 // It has come to its end: now.
 void scan_end(ScanRecord *record);
+
+// ---- what follows, of any record ----------------------------------------------------------------
+
+// The format that serves a unit best, of those that damage it no more than is tolerated, and fp32:
+// none that is faster however rounds scattered; where that cannot be told, the one that needs the
+// least memory, then the one that does the least damage.
+int scan_choose_format(const ScanRecord *scan, int unit);
+// The training whose formats are to be the policy, an index: the one of the policy, where it holds
+// and none is faster however rounds scattered. All units in one format must be sure to hold, since
+// layers spoke against it. -1: there are none.
+int scan_choose_training(const ScanRecord *scan);

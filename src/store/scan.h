@@ -12,6 +12,7 @@
 // words what it found. Any thread, one at a time.
 #pragma once
 
+#include "base/rounds.h"
 #include "store/record.h"
 #include "store/store.h"
 #include "store/worker.h"
@@ -60,8 +61,12 @@ typedef struct ScanTraining {
     struct {
         bool is_known;
         double loss;    // the mean of the last third of the steps
-        double seconds; // a step, by the quickest quarter
+        double seconds; // a step, by the quickest quarter; of trainings one after the other
     } seeds[SCAN_MOST_SEEDS];
+    // Of a step with these formats, timed in turn with the other trainings; seconds is their
+    // median, before they are known that of the seeds.
+    double rounds[ROUNDS_MOST];
+    int round_count;
     // Over the seeds, once all of them are known.
     bool is_known;
     double loss, above, interval; // the mean; of fp32's: a share of it, and its 95 % interval
@@ -106,8 +111,11 @@ typedef struct ScanRecord {
     int unit_count;                      // 0: not known yet
     int left_out;                        // units beyond the most
     ScanCell cells[SCAN_MOST_UNITS][SCAN_MOST_FORMATS];
-    // Of a forward and backward pass with all units in it; [format_count] is fp32. 0: not yet.
+    // Of a forward and backward pass with all units in it, timed in turn; [format_count] is fp32.
+    // seconds is the median of its rounds; 0: not yet.
     double seconds[SCAN_MOST_FORMATS + 1];
+    double pass_rounds[SCAN_MOST_FORMATS + 1][ROUNDS_MOST];
+    int pass_round_count[SCAN_MOST_FORMATS + 1]; // 0 also of scans of before
     int64_t activations[SCAN_MOST_FORMATS + 1];
     bool has_policy;
     int policy[SCAN_MOST_UNITS]; // the format that each is to have, as in ScanTraining
@@ -125,6 +133,12 @@ void scan_record_free(ScanRecord *scan);      // NULL is fine
 int scan_cells_known(const ScanRecord *scan); // of unit_count * format_count
 // "fp16"; of the index behind the last "fp32".
 const char *scan_format_name(const ScanRecord *scan, int format);
+// How many times as fast as in fp32 a pass is with all units in a format, and a step of a training.
+RoundsGain scan_pass_gain(const ScanRecord *scan, int format);
+RoundsGain scan_step_gain(const ScanRecord *scan, const ScanTraining *training);
+// The training of this label that all seeds of are known, of policies the last; NULL: there is
+// none.
+const ScanTraining *scan_training_of(const ScanRecord *scan, const char *label);
 
 // ---- reading ------------------------------------------------------------------------------------
 

@@ -220,6 +220,20 @@ static bool take_seed(Query *query, ScanRecord *scan) {
     return true;
 }
 
+// Rounds come one after the other, as the times of all do.
+static bool take_round(Query *query, ScanRecord *scan) {
+    const bool is_pass = strcmp(query_word(query, 0), "pass") == 0;
+    const int64_t at = query_integer(query, 1), round = query_integer(query, 2);
+    if (at < 0 || at >= (is_pass ? scan->format_count + 1 : scan->training_count))
+        return false;
+    double *rounds = is_pass ? scan->pass_rounds[at] : scan->trainings[at].rounds;
+    int *count = is_pass ? &scan->pass_round_count[at] : &scan->trainings[at].round_count;
+    if (round != *count || round >= ROUNDS_MOST || !(query_number(query, 3) > 0))
+        return false;
+    rounds[(*count)++] = query_number(query, 3);
+    return true;
+}
+
 // A row that makes no sense is damage: it is left out where the store rescues, else an error.
 static bool read_part(Store *store, const char *sql, bool (*take)(Query *query, ScanRecord *scan),
                       ScanRecord *scan, Error *error) {
@@ -256,10 +270,13 @@ static bool read_parts(Store *store, ScanRecord *scan, Error *error) {
          take_training},
         {"SELECT training, seed, loss, kind, seconds FROM scan_seeds WHERE scan = ?", take_seed},
     };
-    bool done = read_options(store, scan, error);
+    static const char rounds[] = "SELECT what, position, round, seconds FROM scan_rounds"
+                                 " WHERE scan = ? ORDER BY what, position, round";
+    bool has_rounds, done = read_options(store, scan, error);
     for (size_t i = 0; done && i < sizeof parts / sizeof *parts; i++)
         done = read_part(store, parts[i].sql, parts[i].take, scan, error);
-    return done;
+    return done && store_has_table(store, scan_rounds_table, &has_rounds, error) &&
+           (!has_rounds || read_part(store, rounds, take_round, scan, error));
 }
 
 static void clear(ScanRecord *scan) {

@@ -1,6 +1,7 @@
 // The record of a scan in memory.
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "store/scan.h"
 
@@ -42,4 +43,40 @@ int scan_cells_known(const ScanRecord *scan) {
 
 const char *scan_format_name(const ScanRecord *scan, int format) {
     return format < scan->format_count ? scan->formats[format] : "fp32";
+}
+
+// ---- speeds -------------------------------------------------------------------------------------
+
+// Without rounds in common, as of scans of before, only what one time each says.
+static RoundsGain gain_of(double was, const double *was_rounds, int was_count, double is,
+                          const double *is_rounds, int is_count) {
+    RoundsGain gain = rounds_gain(was_rounds, is_rounds, was_count == is_count ? was_count : 0);
+    if (isnan(gain.faster) && was > 0 && is > 0)
+        gain.faster = was / is;
+    return gain;
+}
+
+RoundsGain scan_pass_gain(const ScanRecord *scan, int format) {
+    const int base = scan->format_count;
+    return format == base ? rounds_same
+                          : gain_of(scan->seconds[base], scan->pass_rounds[base],
+                                    scan->pass_round_count[base], scan->seconds[format],
+                                    scan->pass_rounds[format], scan->pass_round_count[format]);
+}
+
+const ScanTraining *scan_training_of(const ScanRecord *scan, const char *label) {
+    const ScanTraining *last = NULL;
+    for (int i = 0; i < scan->training_count; i++)
+        if (scan->trainings[i].is_known && strcmp(scan->trainings[i].label, label) == 0)
+            last = &scan->trainings[i];
+    return last;
+}
+
+RoundsGain scan_step_gain(const ScanRecord *scan, const ScanTraining *training) {
+    const ScanTraining *base = scan_training_of(scan, "fp32");
+    if (!base)
+        return rounds_gain(NULL, NULL, 0);
+    return base == training ? rounds_same
+                            : gain_of(base->seconds, base->rounds, base->round_count,
+                                      training->seconds, training->rounds, training->round_count);
 }

@@ -8,3 +8,5 @@ enum { SCAN_FORMATS_SIZE = SCAN_MOST_UNITS * (SCAN_FORMAT_SIZE + 1) };
 
 // The tables, the one that the others hang on first; ended by NULL.
 extern const char *const scan_tables[];
+// Times of rounds; scans of before have no such table.
+extern const char scan_rounds_table[];

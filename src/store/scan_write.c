@@ -12,6 +12,7 @@ static const char cannot_write[] = "the scan cannot be written";
 const char *const scan_tables[] = {"scans",          "scan_options", "scan_formats",
                                    "scan_layers",    "scan_cells",   "scan_readings",
                                    "scan_trainings", "scan_seeds",   NULL};
+const char scan_rounds_table[] = "scan_rounds";
 
 static bool run_query(Query *query, Error *error) {
     query_next(query);
@@ -273,9 +274,38 @@ bool store_put_scan_cell(Store *store, const ScanRecord *scan, int unit, int for
            store_end(store, put_cell(store, scan, unit, format, error), error);
 }
 
+static bool put_round(Store *store, int64_t id, const char *what, int position, int round,
+                      double seconds, Error *error) {
+    Query query;
+    if (!query_begin(&query, store, "INSERT OR REPLACE INTO scan_rounds VALUES (?, ?, ?, ?, ?)",
+                     error))
+        return false;
+    query_put_integer(&query, id);
+    query_put_text(&query, what);
+    query_put_integer(&query, position);
+    query_put_integer(&query, round);
+    query_put_number(&query, seconds);
+    return run_query(&query, error);
+}
+
+static bool put_rounds(Store *store, int64_t id, const char *what, int position,
+                       const double *rounds, int count, Error *error) {
+    bool done = count == 0 || store_make_table(store, scan_rounds_table, error);
+    for (int i = 0; done && i < count; i++)
+        done = put_round(store, id, what, position, i, rounds[i], error);
+    return done;
+}
+
+static bool put_costs(Store *store, const ScanRecord *scan, Error *error) {
+    bool done = beat(store, scan, error) && put_formats(store, scan, error);
+    for (int i = 0; done && i <= scan->format_count; i++)
+        done = put_rounds(store, scan->id, "pass", i, scan->pass_rounds[i],
+                          scan->pass_round_count[i], error);
+    return done;
+}
+
 bool store_put_scan_costs(Store *store, const ScanRecord *scan, Error *error) {
-    return store_begin(store, error) &&
-           store_end(store, beat(store, scan, error) && put_formats(store, scan, error), error);
+    return store_begin(store, error) && store_end(store, put_costs(store, scan, error), error);
 }
 
 static bool put_seed(Store *store, const ScanRecord *scan, int training, int seed, Error *error) {
@@ -323,7 +353,8 @@ static bool put_training(Store *store, const ScanRecord *scan, int at, Error *er
     bool done = run_query(&query, error);
     for (int seed = 0; done && seed < SCAN_MOST_SEEDS; seed++)
         done = !training->seeds[seed].is_known || put_seed(store, scan, at, seed, error);
-    return done;
+    return done &&
+           put_rounds(store, scan->id, "step", at, training->rounds, training->round_count, error);
 }
 
 bool store_put_scan_training(Store *store, const ScanRecord *scan, int training, Error *error) {

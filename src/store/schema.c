@@ -338,7 +338,7 @@ const char *const schema_statements[] = {
     "  above REAL, -- of that of fp32, as a share of it\n"
     "  above_kind TEXT NOT NULL CHECK (above_kind IN ('finite', 'nan', '+inf', '-inf')),\n"
     "  interval REAL, -- half of the 95 % interval of `above`\n"
-    "  seconds REAL, -- a step\n"
+    "  seconds REAL, -- a step: the median of its rounds\n"
     "  diverged INTEGER NOT NULL, -- seeds that did not end with a finite loss\n"
     "  within INTEGER NOT NULL, -- above no more than was asked\n"
     "  PRIMARY KEY (scan, training)\n"
@@ -351,6 +351,14 @@ const char *const schema_statements[] = {
     "  kind TEXT NOT NULL CHECK (kind IN ('finite', 'nan', '+inf', '-inf')),\n"
     "  seconds REAL NOT NULL, -- a step, by the quickest quarter\n"
     "  PRIMARY KEY (scan, training, seed)\n"
+    ") STRICT, WITHOUT ROWID;\n",
+    "CREATE TABLE scan_rounds ( -- times, of each a round through all that is compared\n"
+    "  scan INTEGER NOT NULL REFERENCES scans ON DELETE CASCADE,\n"
+    "  what TEXT NOT NULL, -- 'pass': of scan_formats; 'step': of scan_trainings\n"
+    "  position INTEGER NOT NULL, -- there\n"
+    "  round INTEGER NOT NULL, -- from 0\n"
+    "  seconds REAL NOT NULL,\n"
+    "  PRIMARY KEY (scan, what, position, round)\n"
     ") STRICT, WITHOUT ROWID;\n",
     "CREATE TABLE layer_factors ( -- what layers in scaled formats multiplied, of some steps\n"
     "  run INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,\n"

@@ -218,6 +218,31 @@ done
 expect_out '"verified":true'
 end
 
+begin "speeds have the rounds that they are of, and what these leave open is told"
+scan --formats bf16 --steps 5 --seeds 1 --json
+for part in costs trainings; do
+    sed -n "s/.*\"$part\":\(.*\)/\1/p" "$folder/out" >"$folder/part"
+    grep -q '"speedup":[0-9.]*,"speedup_least":[0-9.]*,"speedup_most":[0-9.]*,"speed":"\(faster\|as fast\|slower\|cannot be told\)","rounds_s":\[[0-9.e-]*\(,[0-9.e-]*\)\{5,\}\]' "$folder/part" ||
+        fail "$part: $(cat "$folder/part")"
+done
+run show scan:last
+expect_out '^all layers in .* speed  *spread '
+expect_out '^trained on .* speed  *spread '
+expect_out '^Speeds are medians of rounds'
+end
+
+# A batch takes long or not, whatever it is computed in.
+sed -e 's/^local mp/local turns = 0\nlocal mp/' \
+    -e 's/return F.cross_entropy(model(b.x), b.y)/turns = turns + 1 for _ = 1, turns * 7 % 5 * 4e5 do end &/' \
+    "$folder/subject.lua" >"$folder/uneven.lua"
+
+begin "times that scatter choose nothing: memory does"
+run scan "$folder/uneven.lua" -d cpu --threads 1 --quiet --formats bf16 --quick --json
+expect_status 0
+expect_out '"bf16":{"seconds":[^}]*"speed":"\(cannot be told\|as fast\)"'
+[ "$(policy_of layers.1)" = fp32 ] || fail "layers.1 is in $(policy_of layers.1)" # so small, bf16 takes more
+end
+
 begin "where a policy cannot be written is told before the scan"
 sed 's/^local mp/print "the script runs"\nlocal mp/' "$folder/subject.lua" >"$folder/tells.lua"
 run scan "$folder/tells.lua" -d cpu --formats bf16 --quick -o "$folder/nowhere/policy.lua"
@@ -244,17 +269,25 @@ expect_out '^return {$'
 end
 
 # A scan that can be held up: the script's text stays the same, and what it requires waits after so
-# many losses.
+# many losses, or so many optimizers.
 sed -e 's/^local mp/local pace = require "pace"\nlocal mp/' \
     -e 's/return F.cross_entropy(model(b.x), b.y)/pace.turn() return F.cross_entropy(model(b.x), b.y) * pace.factor/' \
+    -e 's/optim = function(params, p)/& pace.begin()/' \
     "$folder/subject.lua" >"$folder/paced.lua"
-waits_after() { # LOSSES [FACTOR]
+waits_after() { # LOSSES [FACTOR [OPTIMIZERS]]
     cat >"$folder/pace.lua" <<LUA
-local turns = 0
-return { factor = ${2:-1}, turn = function()
-    turns = turns + 1
-    while turns > $1 do end
-end }
+local turns, begun = 0, 0
+return {
+    factor = ${2:-1},
+    turn = function()
+        turns = turns + 1
+        while turns > $1 do end
+    end,
+    begin = function()
+        begun = begun + 1
+        while begun > ${3:-1e9} do end
+    end,
+}
 LUA
 }
 paced="scan $folder/paced.lua -d cpu --threads 1 --formats fp16,bf16 --steps 20 --seeds 2 --set fragile=2"
@@ -291,7 +324,7 @@ expect_out '^scan:1  .* 5  *2  [3-9] of 10 cells '
 run show scan:last
 expect_status 0
 expect_out '^[3-9] of 10 cells are measured; the same .mpbench scan. goes on with it\.$'
-waits_after 190
+waits_after 1e9 1 3 # the first trains before all else, the next two are fp32's
 killed_at '"label":"fp32"'
 waits_after 1e9
 paced --json

@@ -330,6 +330,14 @@ static void fill_scan(ScanRecord *scan) {
     }
 }
 
+// Rounds about what each takes, which scatter by as large a share more or less.
+static int fill_rounds(double rounds[ROUNDS_MOST], double seconds, double scatter) {
+    const int count = 9, middle = count / 2;
+    for (int i = 0; i < count; i++) // in no order
+        rounds[i] = seconds * (1 + scatter * ((i * 5) % count - middle) / middle);
+    return count;
+}
+
 static void fill_outcome(ScanRecord *scan) {
     static const ScanTraining trainings[] = {
         {.label = "fp32", .format = {3, 3, 3, 3}, .loss = 0.483, .seconds = 0.0412},
@@ -341,13 +349,20 @@ static void fill_outcome(ScanRecord *scan) {
          .interval = 0.01,
          .seconds = 0.0237},
         {.label = "policy", .above = 0.0009, .interval = 0.0037, .seconds = 0.0206}};
-    static const double seconds[] = {0.0201, 0.0322, 0.0231, 0.0403};
+    static const double seconds[] = {0.0201, 0.0322, 0.0331, 0.0403};
     static const int64_t activations[] = {49283072, 49283072, 73400320, 68157440};
     memcpy(scan->seconds, seconds, sizeof seconds);
     memcpy(scan->activations, activations, sizeof activations);
+    for (int i = 0; i <= SCAN_FORMATS; i++) // of the last what it is over fp32 stays open
+        scan->pass_round_count[i] = fill_rounds(scan->pass_rounds[i], seconds[i],
+                                                i == SCAN_FORMATS       ? 0
+                                                : i == SCAN_FORMATS - 1 ? 0.9
+                                                                        : 0.03);
     scan->training_count = sizeof trainings / sizeof *trainings;
     for (int i = 0; i < scan->training_count; i++) {
         scan->trainings[i] = trainings[i];
+        scan->trainings[i].round_count =
+            fill_rounds(scan->trainings[i].rounds, trainings[i].seconds, 0.02 * i);
         scan->trainings[i].is_known = true;
         scan->trainings[i].is_within = trainings[i].broken == 0 && trainings[i].above < 0.01;
     }

@@ -78,7 +78,7 @@ static void what_was_not_timed_in_turn_is_not_concluded_from(void) {
     add(&all, "bf16", 0.5, 0, 0.9);
     all.formats[1].sitting = 1;
     EvalGain gain = eval_gain(&all, &all.formats[1]);
-    CHECK(gain.faster == 2 && isnan(gain.least) && isnan(gain.most));
+    CHECK(gain.speed.faster == 2 && isnan(gain.speed.least) && isnan(gain.speed.most));
     CHECK(!eval_best(&all));
     eval_verdict(&all, text, sizeof text);
     CHECK_CONTAINS(text, "cannot be told: there was no memory to time it in turn with fp32;");
@@ -105,7 +105,7 @@ static void few_rounds_tell_nothing(void) {
     for (int i = 0; i < all.count; i++)
         all.formats[i].found.times[EVALUATION_BATCH].round_count = 2;
     EvalGain gain = eval_gain(&all, &all.formats[1]);
-    CHECK(gain.faster == 2 && isnan(gain.least));
+    CHECK(gain.speed.faster == 2 && isnan(gain.speed.least));
     eval_verdict(&all, text, sizeof text);
     CHECK_CONTAINS(text, "cannot be told: it was timed in too few rounds;");
     CHECK(!eval_best(&all));
@@ -121,7 +121,7 @@ static void batches_of_other_sizes_are_compared_per_sample(void) {
     all.formats[1].found.batch = 3 * all.formats[0].found.batch;
     for (int sitting = 0; sitting < 2; sitting++) {
         all.formats[1].sitting = sitting;
-        CHECK_NEAR(eval_gain(&all, &all.formats[1]).faster, 2, 1e-9);
+        CHECK_NEAR(eval_gain(&all, &all.formats[1]).speed.faster, 2, 1e-9);
     }
     all.formats[1].sitting = 0;
     eval_verdict(&all, text, sizeof text);

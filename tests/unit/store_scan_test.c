@@ -158,6 +158,9 @@ static void its_policy_and_trainings_are_read_back(void) {
     for (int i = 0; i <= FORMATS; i++) {
         scan->seconds[i] = 1.0 / (3 + i);
         scan->activations[i] = 1000 * i;
+        scan->pass_round_count[i] = ROUNDS_MOST;
+        for (int round = 0; round < ROUNDS_MOST; round++)
+            scan->pass_rounds[i][round] = 1.0 / (7 + round + 20 * i);
     }
     CHECK_DONE(store_put_scan_costs(store, scan, &error));
     scan->has_policy = scan->is_final = true;
@@ -174,6 +177,8 @@ static void its_policy_and_trainings_are_read_back(void) {
         training->interval = 0.3;
         training->seeds[i].is_known = true;
         training->seeds[i].seconds = 0.7;
+        for (training->round_count = 0; training->round_count < 6 + i; training->round_count++)
+            training->rounds[training->round_count] = 1.0 / (3 + training->round_count);
         CHECK_DONE(store_put_scan_training(store, scan, i, &error));
     }
     scan->ended_ms = 77;
@@ -183,6 +188,14 @@ static void its_policy_and_trainings_are_read_back(void) {
     ScanRecord *read = read_back(store, 1);
     CHECK(memcmp(read->seconds, scan->seconds, sizeof scan->seconds) == 0);
     CHECK(memcmp(read->activations, scan->activations, sizeof scan->activations) == 0);
+    CHECK(memcmp(read->pass_rounds, scan->pass_rounds, sizeof scan->pass_rounds) == 0);
+    CHECK(memcmp(read->pass_round_count, scan->pass_round_count, sizeof scan->pass_round_count) ==
+          0);
+    for (int i = 0; i < 2; i++) {
+        CHECK_INT(read->trainings[i].round_count, 6 + i);
+        CHECK(memcmp(read->trainings[i].rounds, scan->trainings[i].rounds,
+                     sizeof scan->trainings[i].rounds) == 0);
+    }
     CHECK(read->has_policy && read->is_final && read->rounds == 2);
     CHECK(memcmp(read->policy, scan->policy, sizeof scan->policy) == 0);
     CHECK_INT(read->training_count, 2);
@@ -265,10 +278,35 @@ static void they_are_listed_and_found(void) {
     store_close(store);
 }
 
-#define DROP_TABLES                                                               \
-    "DROP TABLE scan_seeds; DROP TABLE scan_trainings; DROP TABLE scan_readings;" \
-    "DROP TABLE scan_cells; DROP TABLE scan_layers; DROP TABLE scan_formats;"     \
+#define DROP_TABLES                                                           \
+    "DROP TABLE scan_rounds; DROP TABLE scan_seeds;"                          \
+    "DROP TABLE scan_trainings; DROP TABLE scan_readings;"                    \
+    "DROP TABLE scan_cells; DROP TABLE scan_layers; DROP TABLE scan_formats;" \
     "DROP TABLE scan_options; DROP TABLE scans"
+
+// What it says of speeds is what one time each says.
+static void scans_of_before_have_no_rounds(void) {
+    Store *store = fresh_store("s.db");
+    const WorkerId worker = worker_named("one");
+    ScanRecord *scan = some_scan();
+    CHECK_DONE(store_add_scan(store, scan, &worker, &error));
+    know_layers(scan);
+    CHECK_DONE(store_put_scan_layers(store, scan, &error));
+    for (int i = 0; i <= FORMATS; i++)
+        scan->seconds[i] = 1.0 + i;
+    CHECK_DONE(store_put_scan_costs(store, scan, &error));
+    store_close(store);
+    run_sql(path_of("s.db"), "DROP TABLE scan_rounds");
+    store = store_open(path_of("s.db"), STORE_READ, &error);
+    CHECK(store);
+    ScanRecord *read = read_back(store, 1);
+    const RoundsGain gain = scan_pass_gain(read, 0);
+    CHECK_NEAR(gain.faster, 3, 1e-12);
+    CHECK(isnan(gain.least) && rounds_tempo(&gain) == TEMPO_OPEN);
+    scan_record_free(read);
+    scan_record_free(scan);
+    store_close(store);
+}
 
 static void files_of_before_take_them_too(void) {
     Store *store = fresh_store("s.db");
@@ -341,6 +379,7 @@ int main(void) {
     RUN_TEST(its_policy_and_trainings_are_read_back);
     RUN_TEST(one_process_measures_it);
     RUN_TEST(they_are_listed_and_found);
+    RUN_TEST(scans_of_before_have_no_rounds);
     RUN_TEST(files_of_before_take_them_too);
     RUN_TEST(damage_is_told_with_a_remedy);
     return test_end();

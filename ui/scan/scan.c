@@ -312,7 +312,10 @@ static const char *scan_explain(PanelId panel) {
                "batches: "
                "its damage is how far it moves gradients, as a share of what they differ by from "
                "batch to batch. A is fine, B bearable, C too much, D more than the batches differ "
-               "by, X not finite; a diamond marks what the policy chose. Enter gives the policy to "
+               "by, X not finite; a diamond marks what the policy chose. "
+               "Below: how many times as fast as in fp32 a pass is with all layers in the format, "
+               "of rounds that go through all formats in turn, and between what that lies; ? where "
+               "rounds leave open whether it is faster. Enter gives the policy to "
                "the run that goes on, else to the form; space the format under the cursor.";
     case PANEL_CELL:
         return "The layer and the format under the cursor in words: how far its own gradients and "
@@ -320,7 +323,8 @@ static const char *scan_explain(PanelId panel) {
                "flushed to zero or could not hold.";
     default:
         return "What the scan proposes, and how training went on with it, beside fp32 and beside "
-               "all layers low, over several seeds.";
+               "all layers low, over several seeds; ? where rounds leave open whether it is faster "
+               "than fp32.";
     }
 }
 

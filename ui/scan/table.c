@@ -9,7 +9,7 @@
 #include "ui/home/home.h"
 #include "ui/scan/scan.h"
 
-enum { NUMBERS = 9, CELL = 13, POLICY = 12, LEAST_NAME = 14, FOOT = 4 };
+enum { NUMBERS = 9, CELL = 13, POLICY = 12, LEAST_NAME = 14, FOOT = 5 };
 
 typedef struct Places {
     int name, first, shown, policy; // columns of the name, the first format, ..
@@ -85,23 +85,35 @@ static void draw_unit(const ScanView *view, const Places *places, Area area, int
         area_set_ground(area_part(area, 0, line, area.width, 1), GROUND_SELECTED);
 }
 
+// The question mark stands where rounds leave open whether it is faster than fp32.
+static void say_gain(const ScanRecord *scan, int row, int format, char *out, size_t size) {
+    const RoundsGain gain = scan_pass_gain(scan, format);
+    const int64_t base = scan->activations[scan->format_count];
+    const char *open = rounds_tempo(&gain) == TEMPO_OPEN ? " ?" : "";
+    snprintf(out, size, "–");
+    if (row == 0 && isfinite(gain.faster))
+        snprintf(out, size, "%.2fx%s", gain.faster, open);
+    else if (row == 1 && isfinite(gain.least))
+        snprintf(out, size, "%.2f-%.2f", gain.least, gain.most);
+    else if (row == 2 && base > 0)
+        snprintf(out, size, "%.2fx", (double)scan->activations[format] / (double)base);
+}
+
 // All layers in the format, against all in fp32: measured, of a forward and backward pass.
 static void draw_gains(const ScanView *view, const Places *places, Area area, int line) {
-    static const char *const names[] = {"all layers: speed", "memory of activations"};
+    static const char *const names[] = {"all layers: speed", "that lies between",
+                                        "memory of activations"};
+    const int rows = sizeof names / sizeof *names;
     const ScanRecord *scan = view->scan;
-    const int base = scan->format_count;
-    for (int row = 0; row < 2; row++) {
+    for (int row = 0; row < rows; row++) {
         area_text_cut(area, 1, line + row, places->first - 2, style_of(INK_DIM), names[row]);
         for (int i = 0; i < places->shown; i++) {
-            const int format = places->from + i;
-            const double gain =
-                row == 0 ? scan->seconds[base] / scan->seconds[format]
-                         : (double)scan->activations[format] / (double)scan->activations[base];
-            char text[24] = "–";
-            if (isfinite(gain))
-                snprintf(text, sizeof text, "%.2fx", gain);
-            area_text(area, places->first + i * CELL + 2, line + row,
-                      style_of(row == 0 && gain > 1.05 ? INK_GOOD : INK_TEXT), text);
+            const RoundsGain gain = scan_pass_gain(scan, places->from + i);
+            const bool is_good = row == 0 && rounds_tempo(&gain) == TEMPO_FASTER;
+            char text[24];
+            say_gain(scan, row, places->from + i, text, sizeof text);
+            area_text_cut(area, places->first + i * CELL + 2, line + row, CELL - 2,
+                          style_of(is_good ? INK_GOOD : INK_TEXT), text);
         }
     }
 }

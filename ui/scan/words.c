@@ -9,7 +9,8 @@
 #include "ui/scan/scan.h"
 
 const char scan_grades_told[] =
-    "A fine  B bearable  C too much  D more than batches differ by  X not finite  ◆ the policy";
+    "A fine  B bearable  C too much  D more than batches differ by  X not finite  ◆ the policy  "
+    "? cannot be told";
 
 // Letters, so that nothing hangs on colour.
 ScanGrade scan_grade(const ScanRecord *scan, const ScanCell *cell) {
@@ -93,7 +94,8 @@ void scan_draw_cell(const ScanView *view, Area area, bool focused) {
 // ---- the whole ----------------------------------------------------------------------------------
 
 static int draw_training(const ScanRecord *scan, const ScanTraining *training, Area area, int row) {
-    const ScanTraining *base = scan_training_of(scan, "fp32");
+    const RoundsGain gain = scan_step_gain(scan, training);
+    const char *open = rounds_tempo(&gain) == TEMPO_OPEN ? " ?" : "";
     const bool is_bad = !training->is_within && !scan_is_open(scan, training);
     const double above = 100 * training->above;
     char text[160], label[SCAN_LABEL_SIZE], loss[24];
@@ -103,8 +105,8 @@ static int draw_training(const ScanRecord *scan, const ScanTraining *training, A
         snprintf(text, sizeof text, "%-10.20s %d of %d seeds diverged", label, training->broken,
                  (int)scan->seeds);
     else
-        snprintf(text, sizeof text, "%-10.20s %.2fx  loss %s %%  %s", label,
-                 base ? base->seconds / training->seconds : (double)NAN, loss,
+        snprintf(text, sizeof text, "%-10.20s %.2fx%s  loss %s %%  %s", label, gain.faster, open,
+                 loss,
                  scan_is_open(scan, training) ? "cannot be told"
                  : training->is_within        ? "within"
                                               : "beyond");

@@ -35,6 +35,19 @@ static void write_layers(JsonWriter *json, const ScanRecord *scan) {
     json_end_array(json);
 }
 
+static void write_gain(JsonWriter *json, const RoundsGain *gain, const double *rounds, int count) {
+    const char *told = rounds_tempo_name(rounds_tempo(gain));
+    json_put_reading(json, "speedup", gain->faster);
+    json_put_reading(json, "speedup_least", gain->least);
+    json_put_reading(json, "speedup_most", gain->most);
+    json_put_text(json, "speed", told);
+    json_key(json, "rounds_s");
+    json_begin_array(json);
+    for (int i = 0; i < count; i++)
+        json_number(json, rounds[i]);
+    json_end_array(json);
+}
+
 static void write_costs(JsonWriter *json, const ScanRecord *scan) {
     const bool is_known = scan->seconds[scan->format_count] > 0;
     json_key(json, "costs");
@@ -44,6 +57,8 @@ static void write_costs(JsonWriter *json, const ScanRecord *scan) {
         json_begin_object(json);
         json_put_number(json, "seconds", scan->seconds[f]);
         json_put_integer(json, "activations", scan->activations[f]);
+        const RoundsGain gain = scan_pass_gain(scan, f);
+        write_gain(json, &gain, scan->pass_rounds[f], scan->pass_round_count[f]);
         json_end_object(json);
     }
     json_end_object(json);
@@ -64,6 +79,9 @@ static void write_trainings(JsonWriter *json, const ScanRecord *scan) {
         json_put_number(json, "step_seconds", training->seconds);
         json_put_integer(json, "diverged", training->broken);
         json_put_boolean(json, "within", training->is_within);
+        json_put_boolean(json, "told", !scan_is_open(scan, training));
+        const RoundsGain gain = scan_step_gain(scan, training);
+        write_gain(json, &gain, training->rounds, training->round_count);
         json_key(json, "seeds");
         json_begin_array(json);
         for (int seed = 0; seed < SCAN_MOST_SEEDS; seed++)

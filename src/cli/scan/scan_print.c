@@ -84,12 +84,20 @@ static bool print_units(const Terminal *terminal, const ScanRecord *scan, Error 
     return done;
 }
 
+// How many times as fast as fp32, and between what that lies.
+static void put_gain(Table *table, const RoundsGain *gain, bool is_base) {
+    char text[TEXT_SIZE];
+    snprintf(text, sizeof text, "%.2fx", gain->faster);
+    table_put(table, isnan(gain->faster) ? NULL : text, "");
+    snprintf(text, sizeof text, "%.2f-%.2f", gain->least, gain->most);
+    table_put(table, is_base ? "" : isnan(gain->least) ? NULL : text, "");
+}
+
 static bool print_costs(const Terminal *terminal, const ScanRecord *scan, Error *error) {
-    static const TableColumn columns[] = {{"all layers in", false, 0, 0},
-                                          {"ms a pass", true, 0, 0},
-                                          {"speed", true, 0, 0},
-                                          {"activations", true, 0, 0},
-                                          {"of it", true, 0, 0}};
+    static const TableColumn columns[] = {
+        {"all layers in", false, 0, 0}, {"ms a pass", true, 0, 0}, {"speed", true, 0, 0},
+        {"spread", true, 1, 0},         {"", false, 0, 0},         {"activations", true, 0, 0},
+        {"of it", true, 0, 0}};
     const int base = scan->format_count;
     if (scan->seconds[base] <= 0) // it has not come so far
         return true;
@@ -101,8 +109,9 @@ static bool print_costs(const Terminal *terminal, const ScanRecord *scan, Error 
         char text[TEXT_SIZE];
         table_put(table, scan_format_name(scan, f), "");
         table_put(table, text_number(text, 1e3 * scan->seconds[f], 4), "");
-        snprintf(text, sizeof text, "%.2fx", scan->seconds[base] / scan->seconds[f]);
-        table_put(table, text, "");
+        const RoundsGain gain = scan_pass_gain(scan, f);
+        put_gain(table, &gain, f == base);
+        table_put(table, f == base ? "" : rounds_tempo_name(rounds_tempo(&gain)), "");
         table_put(table, text_bytes(text, (double)scan->activations[f]), "");
         snprintf(text, sizeof text, "%.2fx",
                  (double)scan->activations[f] / (double)scan->activations[base]);
@@ -116,10 +125,23 @@ static bool print_costs(const Terminal *terminal, const ScanRecord *scan, Error 
     return done;
 }
 
+static const char *outcome_of(const ScanRecord *scan, const ScanTraining *training) {
+    const Tempo tempo = scan_step_tempo(scan, training);
+    return scan_is_open(scan, training) ? "cannot be told: more --seeds or --steps"
+           : !training->is_within       ? "beyond what is allowed"
+           : tempo == TEMPO_FASTER      ? "within, and faster"
+           : tempo == TEMPO_OPEN        ? "within; whether faster cannot be told"
+                                        : "within, but no faster";
+}
+
 static bool print_trainings(const Terminal *terminal, const ScanRecord *scan, Error *error) {
-    static const TableColumn columns[] = {{"trained on", false, 0, 0}, {"loss", true, 0, 0},
-                                          {"of fp32's", true, 0, 0},   {"ms a step", true, 0, 0},
-                                          {"speed", true, 0, 0},       {"", false, 0, 0}};
+    static const TableColumn columns[] = {{"trained on", false, 0, 0},
+                                          {"loss", true, 0, 0},
+                                          {"of fp32's", true, 0, 0},
+                                          {"ms a step", true, 0, 0},
+                                          {"speed", true, 0, 0},
+                                          {"spread", true, 1, 0},
+                                          {"", false, 0, 0}};
     const ScanTraining *base = scan_training_of(scan, "fp32");
     if (!base)
         return true;
@@ -141,14 +163,9 @@ static bool print_trainings(const Terminal *terminal, const ScanRecord *scan, Er
                      100 * training->interval);
         table_put(table, training == base || training->broken > 0 ? NULL : text, "");
         table_put(table, text_number(number, 1e3 * training->seconds, 4), "");
-        snprintf(text, sizeof text, "%.2fx", base->seconds / training->seconds);
-        table_put(table, text, "");
-        table_put(table,
-                  training == base                     ? NULL
-                  : scan_is_open(scan, training)       ? "cannot be told: more --seeds or --steps"
-                  : !training->is_within               ? "beyond what is allowed"
-                  : scan_gains_no_time(scan, training) ? "within, but no faster"
-                                                       : "within",
+        const RoundsGain gain = scan_step_gain(scan, training);
+        put_gain(table, &gain, training == base);
+        table_put(table, training == base ? NULL : outcome_of(scan, training),
                   training->is_within || scan_is_open(scan, training)
                       ? ""
                       : terminal_style(terminal, STYLE_BAD));
@@ -170,6 +187,11 @@ static void say_progress(const ScanRecord *scan, char text[SCAN_VERDICT_SIZE]) {
                  scan->is_live ? ", and it goes on" : "; the same `mpbench scan` goes on with it");
 }
 
+static const char rounds_told[] =
+    "Speeds are medians of rounds through all formats in turn; spread is between what they lie in "
+    "95 "
+    "of 100 cases. What it leaves open cannot be told: memory decides then, and damage.";
+
 bool scan_print(const Cli *cli, const ScanRecord *scan, Error *error) {
     Terminal terminal = terminal_of(stdout, cli->color);
     char text[SCAN_VERDICT_SIZE];
@@ -184,6 +206,8 @@ bool scan_print(const Cli *cli, const ScanRecord *scan, Error *error) {
              scan->batches, 100 * scan->tolerance, scan->device, scan->threads,
              scan->threads == 1 ? "" : "s");
     cli_print_wrapped(text, 0);
+    if (scan->pass_round_count[scan->format_count] > 0)
+        cli_print_wrapped(rounds_told, 0);
     text_load(text, scan->others);
     if (text[0]) {
         text[0] = 'O';

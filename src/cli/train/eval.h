@@ -4,6 +4,7 @@
 // conclusions, and eval_print and eval_write_json tell them. Main thread.
 #pragma once
 
+#include "base/rounds.h"
 #include "cli/cli.h"
 #include "run/evaluation.h"
 
@@ -39,18 +40,16 @@ bool eval_time(Evaluated *const *formats, int count,
 const Evaluated *eval_baseline(const Evaluations *all);
 // What is looked at before all else: one of accuracy, else the loss, else the first; NULL: none.
 const RecordMetric *eval_leading(const Evaluation *found);
-double eval_median(double *values, int count);   // of one at least; they are sorted by it
 double eval_seconds(const EvaluationTime *time); // the median of rounds; NaN: not measured
 double eval_throughput(const Evaluation *found); // samples a second; NaN likewise
 
 // What a format is over fp32; NaN where one of both is not known.
 typedef struct EvalGain {
-    double faster;      // a batch, so many times as fast
-    double least, most; // between which that lies in 95 of 100 cases; NaN: nobody knows
-    double lighter;     // weights in memory, a share of fp32's
-    double lost;        // of the leading metric, in its own unit; negative: gained
-    bool has_metric;    // one of accuracy: more is better; else the loss was looked at
-    bool is_good;       // it lost no more than one would give for it
+    RoundsGain speed; // of a batch
+    double lighter;   // weights in memory, a share of fp32's
+    double lost;      // of the leading metric, in its own unit; negative: gained
+    bool has_metric;  // one of accuracy: more is better; else the loss was looked at
+    bool is_good;     // it lost no more than one would give for it
 } EvalGain;
 EvalGain eval_gain(const Evaluations *all, const Evaluated *format);
 // The one that is worth it; NULL: none is, as far as can be told.

@@ -9,8 +9,6 @@
 
 // What one would give for speed: of accuracy, and of the loss as a share of fp32's.
 static const double accuracy_given = 0.005, loss_given = 0.01;
-// Times that differ by less are alike.
-static const double noticeable = 1.05;
 
 // ---- what it was held against -------------------------------------------------------------------
 
@@ -31,63 +29,38 @@ const RecordMetric *eval_leading(const Evaluation *found) {
 
 // ---- times --------------------------------------------------------------------------------------
 
-static int by_size(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-double eval_median(double *values, int count) {
-    qsort(values, (size_t)count, sizeof *values, by_size);
-    return (values[(count - 1) / 2] + values[count / 2]) / 2;
-}
-
 double eval_seconds(const EvaluationTime *time) {
-    double rounds[EVALUATION_MOST_ROUNDS];
+    double rounds[ROUNDS_MOST];
     memcpy(rounds, time->rounds, sizeof rounds);
-    return time->round_count > 0 ? eval_median(rounds, time->round_count) : (double)NAN;
+    return time->round_count > 0 ? rounds_median(rounds, time->round_count) : (double)NAN;
 }
 
 double eval_throughput(const Evaluation *found) {
     return (double)found->batch / eval_seconds(&found->times[EVALUATION_BATCH]);
 }
 
-// Of each round its own: what the machine was busy with hit both alike. Per sample, since a limit
-// on memory gives every format the batch that fits. The true median lies between the least and the
-// most of six rounds or more in 96 of 100 cases, so does it of nine or more without one at either
-// end.
-static void compare_rounds(EvalGain *gain, const Evaluation *base, const Evaluation *found,
-                           bool in_turn) {
-    const int enough = 6, plenty = 9;
+// Per sample, since a limit on memory gives every format the batch that fits. What was not timed in
+// turn has no rounds in common: nobody knows its spread.
+static RoundsGain gain_of_times(const Evaluation *base, const Evaluation *found, bool in_turn) {
     const EvaluationTime *was = &base->times[EVALUATION_BATCH],
                          *is = &found->times[EVALUATION_BATCH];
     const double samples = (double)found->batch / (double)base->batch;
-    double gains[EVALUATION_MOST_ROUNDS];
     const int count = was->round_count < is->round_count ? was->round_count : is->round_count;
-    if (count == 0)
-        return;
-    for (int i = 0; i < count; i++)
-        gains[i] = samples * was->rounds[i] / is->rounds[i];
-    gain->faster =
-        in_turn ? eval_median(gains, count) : samples * eval_seconds(was) / eval_seconds(is);
-    if (!in_turn || count < enough)
-        return;
-    const int left_out = count >= plenty;
-    gain->least = gains[left_out];
-    gain->most = gains[count - 1 - left_out];
+    RoundsGain gain = rounds_gain(was->rounds, is->rounds, count);
+    if (!in_turn)
+        gain = (RoundsGain){eval_seconds(was) / eval_seconds(is), (double)NAN, (double)NAN};
+    return (RoundsGain){samples * gain.faster, samples * gain.least, samples * gain.most};
 }
 
 // ---- what is worth it ---------------------------------------------------------------------------
 
 EvalGain eval_gain(const Evaluations *all, const Evaluated *format) {
-    EvalGain gain = {.faster = (double)NAN,
-                     .least = (double)NAN,
-                     .most = (double)NAN,
-                     .lighter = (double)NAN,
-                     .lost = (double)NAN};
+    EvalGain gain = {
+        .speed = rounds_gain(NULL, NULL, 0), .lighter = (double)NAN, .lost = (double)NAN};
     const Evaluated *base = eval_baseline(all);
     if (!base)
         return gain;
-    compare_rounds(&gain, &base->found, &format->found, base->sitting == format->sitting);
+    gain.speed = gain_of_times(&base->found, &format->found, base->sitting == format->sitting);
     gain.lighter = (double)format->found.weights_memory / (double)base->found.weights_memory;
     const RecordMetric *was = eval_leading(&base->found);
     const RecordMetric *is = was ? evaluation_metric(&format->found, was->name) : NULL;
@@ -99,43 +72,17 @@ EvalGain eval_gain(const Evaluations *all, const Evaluated *format) {
     return gain;
 }
 
-typedef enum Tempo { // over fp32
-    TEMPO_UNKNOWN,   // not timed
-    TEMPO_OPEN,      // times scatter too much to tell
-    TEMPO_SLOWER,
-    TEMPO_ALIKE,
-    TEMPO_FASTER,
-} Tempo;
-
-static Tempo tempo_of(const EvalGain *gain) {
-    if (isnan(gain->faster))
-        return TEMPO_UNKNOWN;
-    if (gain->least > 1 && gain->faster > noticeable)
-        return TEMPO_FASTER;
-    if (gain->most < 1 && gain->faster * noticeable < 1)
-        return TEMPO_SLOWER;
-    const bool is_alike = gain->least * noticeable >= 1 && gain->most <= noticeable;
-    const bool is_clear =
-        (gain->least > 1 || gain->most < 1) && fabs(log(gain->faster)) <= log(noticeable);
-    return is_alike || is_clear ? TEMPO_ALIKE : TEMPO_OPEN;
-}
-
-// Whether the one is ahead of the other, however the rounds scattered.
-static bool is_ahead(const EvalGain *gain, const EvalGain *other) {
-    return gain->least > other->most && gain->faster > other->faster * noticeable;
-}
-
 // The fastest of those that lost little and are no slower for certain; of two that are alike, or
 // that cannot be told apart, the one whose weights are smaller.
 const Evaluated *eval_best(const Evaluations *all) {
     const Evaluated *best = NULL, *base = eval_baseline(all);
-    EvalGain most = {.faster = 1, .least = 1, .most = 1, .lighter = 1};
+    EvalGain most = {.speed = rounds_same, .lighter = 1};
     for (int i = 0; base && i < all->count; i++) {
         EvalGain gain = eval_gain(all, &all->formats[i]);
-        if (&all->formats[i] == base || !gain.is_good || tempo_of(&gain) < TEMPO_ALIKE ||
-            is_ahead(&most, &gain))
+        if (&all->formats[i] == base || !gain.is_good || rounds_tempo(&gain.speed) < TEMPO_ALIKE ||
+            rounds_ahead(&most.speed, &gain.speed))
             continue;
-        if (is_ahead(&gain, &most) || gain.lighter < most.lighter) {
+        if (rounds_ahead(&gain.speed, &most.speed) || gain.lighter < most.lighter) {
             best = &all->formats[i];
             most = gain;
         }
@@ -163,9 +110,9 @@ static const Evaluated *open_one(const Evaluations *all, EvalGain *most) {
     for (int i = 0; i < all->count; i++) {
         EvalGain gain = eval_gain(all, &all->formats[i]);
         if (&all->formats[i] == eval_baseline(all) || !gain.is_good ||
-            tempo_of(&gain) != TEMPO_OPEN)
+            rounds_tempo(&gain.speed) != TEMPO_OPEN)
             continue;
-        if (!found || gain.faster > most->faster) {
+        if (!found || gain.speed.faster > most->speed.faster) {
             found = &all->formats[i];
             *most = gain;
         }
@@ -187,7 +134,8 @@ void eval_verdict(const Evaluations *all, char *text, size_t size) {
         phrase_add(&phrase,
                    "%s is worth it%s: %.2f times as fast as fp32 (%.2f to %.2f), weights %.2f of "
                    "its size, ",
-                   best->precision, hedge, gain.faster, gain.least, gain.most, gain.lighter);
+                   best->precision, hedge, gain.speed.faster, gain.speed.least, gain.speed.most,
+                   gain.lighter);
         add_lost(&phrase, all, &gain);
         phrase_add(&phrase, ".");
         return;
@@ -195,14 +143,14 @@ void eval_verdict(const Evaluations *all, char *text, size_t size) {
     const Evaluated *open = open_one(all, &gain);
     if (open) {
         phrase_add(&phrase, "Whether %s is worth it cannot be told: ", open->precision);
-        if (isnan(gain.least))
+        if (isnan(gain.speed.least))
             phrase_add(&phrase, "%s",
                        open->sitting == base->sitting
                            ? "it was timed in too few rounds"
                            : "there was no memory to time it in turn with fp32");
         else
-            phrase_add(&phrase, "rounds found it %.2f to %.2f times as fast as fp32", gain.least,
-                       gain.most);
+            phrase_add(&phrase, "rounds found it %.2f to %.2f times as fast as fp32",
+                       gain.speed.least, gain.speed.most);
         phrase_add(&phrase, "; its weights have %.2f of the size, ", gain.lighter);
         add_lost(&phrase, all, &gain);
         phrase_add(&phrase, ".");

@@ -69,10 +69,10 @@ static void put_format(Table *table, const Terminal *terminal, const Evaluations
     put_time(table, &found->times[EVALUATION_BATCH], common_batch(all) > 0 ? 0 : found->batch);
     const bool is_timed = found->times[EVALUATION_BATCH].round_count > 0;
     table_put(table, is_timed ? history_reading(text, eval_throughput(found), 4) : NULL, "");
-    snprintf(text, sizeof text, "%.2f", gain.faster);
-    table_put(table, isnan(gain.faster) ? NULL : text, "");
-    snprintf(text, sizeof text, "%.2f-%.2f", gain.least, gain.most);
-    table_put(table, isnan(gain.least) || format == eval_baseline(all) ? "" : text, "");
+    snprintf(text, sizeof text, "%.2f", gain.speed.faster);
+    table_put(table, isnan(gain.speed.faster) ? NULL : text, "");
+    snprintf(text, sizeof text, "%.2f-%.2f", gain.speed.least, gain.speed.most);
+    table_put(table, isnan(gain.speed.least) || format == eval_baseline(all) ? "" : text, "");
     table_put(table, put_bytes(text, found->weights_disk), "");
     table_put(table, put_bytes(text, found->weights_memory), "");
     table_put(table, put_bytes(text, found->activations), "");
@@ -196,9 +196,9 @@ static void write_format(JsonWriter *json, const Evaluations *all, const Evaluat
     write_time(json, "one", &found->times[EVALUATION_ONE], 1);
     write_time(json, "batch", &found->times[EVALUATION_BATCH], found->batch);
     json_put_reading(json, "samples_per_s", eval_throughput(found));
-    json_put_reading(json, "speedup", gain.faster);
-    json_put_reading(json, "speedup_least", gain.least);
-    json_put_reading(json, "speedup_most", gain.most);
+    json_put_reading(json, "speedup", gain.speed.faster);
+    json_put_reading(json, "speedup_least", gain.speed.least);
+    json_put_reading(json, "speedup_most", gain.speed.most);
     json_put_integer(json, "weights_disk", found->weights_disk);
     json_put_integer(json, "weights_memory", found->weights_memory);
     json_put_integer(json, "activations", found->activations);

@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "cli/train/eval.h"
 
-enum { WARMING_CALLS = 3, MOST_CALLS = 50, LEAST_ROUNDS = 6 };
+enum { WARMING_CALLS = 3, MOST_CALLS = 50 };
 
 // Of one model's calls of one kind, in all rounds.
 static const double patience = 0.6;
@@ -29,11 +29,10 @@ static bool time_calls(Evaluated *format, EvaluationCall what, int round, Error 
     double times[MOST_CALLS];
     const double began = clock_seconds();
     int calls = 0;
-    while (calls == 0 ||
-           (calls < MOST_CALLS && clock_seconds() - began < patience / EVALUATION_MOST_ROUNDS))
+    while (calls == 0 || (calls < MOST_CALLS && clock_seconds() - began < patience / ROUNDS_MOST))
         if (run_stop_requested() || !call(format, what, &times[calls++], error))
             return false;
-    time->rounds[round] = eval_median(times, calls);
+    time->rounds[round] = rounds_median(times, calls);
     time->count += calls;
     return true;
 }
@@ -63,8 +62,8 @@ bool eval_time(Evaluated *const *formats, int count,
                void *context, Error *error) {
     bool done = warm_up(formats, count, error);
     const double began = clock_seconds(), limit = patience * EVALUATION_CALLS * count;
-    for (int round = 0; done && round < EVALUATION_MOST_ROUNDS; round++) {
-        if (round >= LEAST_ROUNDS && clock_seconds() - began > limit)
+    for (int round = 0; done && round < ROUNDS_MOST; round++) {
+        if (round >= ROUNDS_LEAST && clock_seconds() - began > limit)
             break;
         done = go_round(formats, count, round, error);
         tell(context, "times all in turn", calls_of(formats, count), 0);

@@ -1,0 +1,78 @@
+// What follows from a scan: a format for each unit, and which training is the policy.
+//
+// Nothing is sorted by how fast it is: of times that scatter, the first may be as fast as the
+// second, the second as the third, and the first slower than the third. What is left are those that
+// none is ahead of (base/rounds.h), of which there is always one, and among them an order by what
+// is known for certain.
+#include <math.h>
+#include <string.h>
+
+#include "run/scan.h"
+
+// ---- a unit -------------------------------------------------------------------------------------
+
+static double damage_of(const ScanRecord *scan, int unit, int format) {
+    return format == scan->format_count ? 0 : scan->cells[unit][format].damage;
+}
+
+static bool is_borne(const ScanRecord *scan, int unit, int format) {
+    const ScanCell *cell = &scan->cells[unit][format];
+    return format == scan->format_count ||
+           (cell->is_known && !cell->is_broken && cell->damage <= scan->tolerance);
+}
+
+static bool is_beaten(const ScanRecord *scan, int unit, int format) {
+    const RoundsGain own = scan_pass_gain(scan, format);
+    bool is_beaten = false;
+    for (int f = 0; f <= scan->format_count && !is_beaten; f++) {
+        const RoundsGain other = scan_pass_gain(scan, f);
+        is_beaten = is_borne(scan, unit, f) && rounds_ahead(&other, &own);
+    }
+    return is_beaten;
+}
+
+int scan_choose_format(const ScanRecord *scan, int unit) {
+    int best = -1;
+    for (int f = 0; f <= scan->format_count; f++) {
+        if (!is_borne(scan, unit, f) || is_beaten(scan, unit, f))
+            continue;
+        const int64_t more = best < 0 ? 0 : scan->activations[best] - scan->activations[f];
+        if (best < 0 || more > 0 ||
+            (more == 0 && damage_of(scan, unit, f) < damage_of(scan, unit, best)))
+            best = f;
+    }
+    return best;
+}
+
+// ---- a training ---------------------------------------------------------------------------------
+
+static bool is_policy(const ScanTraining *training) {
+    return strcmp(training->label, "policy") == 0;
+}
+
+// The same to the bit is the same, however few seeds say so.
+static bool holds(const ScanRecord *scan, const ScanTraining *training) {
+    if (!training->is_known || scan_training_of(scan, training->label) != training ||
+        !training->is_within)
+        return false;
+    return is_policy(training) || training->above == 0 ||
+           training->above + training->interval <= scan->within;
+}
+
+int scan_choose_training(const ScanRecord *scan) {
+    int best = -1;
+    for (int i = 0; i < scan->training_count; i++) {
+        const ScanTraining *training = &scan->trainings[i];
+        const RoundsGain own = scan_step_gain(scan, training);
+        bool is_beaten = !holds(scan, training);
+        for (int k = 0; k < scan->training_count && !is_beaten; k++) {
+            const RoundsGain other = scan_step_gain(scan, &scan->trainings[k]);
+            is_beaten = holds(scan, &scan->trainings[k]) && rounds_ahead(&other, &own);
+        }
+        if (!is_beaten &&
+            (best < 0 || is_policy(training) ||
+             (!is_policy(&scan->trainings[best]) && training->above < scan->trainings[best].above)))
+            best = i;
+    }
+    return best;
+}

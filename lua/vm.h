@@ -119,11 +119,16 @@ void lua_vm_set_places(LuaVm *vm, const LuaVmPlaces *places);
 // Raises the interrupt if one is pending; called by long loops, after engine calls, and after
 // every lua_pcall that a binding makes, so that nothing swallows it.
 void lua_vm_check(lua_State *L);
-// A message handler for such calls: adds to what Lua says of a field that is nil which was meant.
+// A message handler for such calls: where Lua says that a field is nil, tells what was meant, and
+// the line, which only it can still see.
 int lua_vm_tell_meant(lua_State *L);
-// What asks a module for a field that nothing gave it comes to, as a table's __index: nil, and the
-// name is kept in case an error follows.
+// What asks a module for a field that nothing gave it comes to, as the __index of the table that
+// has its class's `_name`: nil, and both names are kept in case an error follows.
 int lua_vm_note_missing(lua_State *L);
+// The name of the class that the value is of, borrowed from it; "" for what is no module.
+const char *lua_vm_class_of(lua_State *L, int index);
+// fail_in(f, name, text): raises an error that lies in the function f of the script.
+int lua_vm_fail_in(lua_State *L);
 // Between these two the watchdog waits: the engine is at work. Both may nest. No Lua may run and no
 // Lua error may be raised in between.
 void lua_vm_enter_engine(lua_State *L);

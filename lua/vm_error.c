@@ -72,23 +72,38 @@ void lua_vm_push_calling(lua_State *L) {
     lua_rawsetp(L, LUA_REGISTRYINDEX, &calling_key);
 }
 
+// Where the script's function on top of the stack is; pops it.
+static bool find_function(lua_State *L, const char *name, char *out, size_t size) {
+    lua_Debug at;
+    lua_getinfo(L, ">S", &at);
+    if (at.linedefined < 1 || is_of_module(&at))
+        return false;
+    if (at.lastlinedefined > at.linedefined)
+        snprintf(out, size, "%s:%d: in %.20s, which ends at line %d: ", at.short_src,
+                 at.linedefined, name, at.lastlinedefined);
+    else
+        snprintf(out, size, "%s:%d: ", at.short_src, at.linedefined);
+    return true;
+}
+
+int lua_vm_fail_in(lua_State *L) {
+    char where[LUA_VM_WHERE_SIZE] = "";
+    luaL_checktype(L, 1, LUA_TFUNCTION);
+    lua_pushvalue(L, 1);
+    if (!find_function(L, luaL_checkstring(L, 2), where, sizeof where))
+        lua_vm_where(L, where, sizeof where);
+    lua_pushfstring(L, "%s%s", where, luaL_checkstring(L, 3));
+    return lua_error(L);
+}
+
 // Where the script's function is that was being called, and has left the stack by ending in a call.
 static bool find_called(lua_State *L, char *out, size_t size) {
-    lua_Debug at;
     const int top = lua_gettop(L);
     lua_vm_push_calling(L);
     lua_rawgeti(L, -1, 2);
     const char *name = lua_tostring(L, -1);
-    bool found = lua_rawgeti(L, -2, 1) == LUA_TFUNCTION && !lua_iscfunction(L, -1) && name;
-    if (found) {
-        lua_getinfo(L, ">S", &at);
-        found = !is_of_module(&at);
-        if (at.lastlinedefined > at.linedefined)
-            snprintf(out, size, "%s:%d: in %.20s, which ends at line %d: ", at.short_src,
-                     at.linedefined, name, at.lastlinedefined);
-        else
-            snprintf(out, size, "%s:%d: ", at.short_src, at.linedefined);
-    }
+    const bool found =
+        lua_rawgeti(L, -2, 1) == LUA_TFUNCTION && name && find_function(L, name, out, size);
     lua_settop(L, top);
     return found;
 }
@@ -166,23 +181,36 @@ const char *lua_vm_traceback(const LuaVm *vm) {
     return vm->traceback ? vm->traceback : "";
 }
 
+// Pushes the message with what was meant, and where it lacks its line.
+static void push_placed(lua_State *L, const char *message) {
+    char where[LUA_VM_WHERE_SIZE] = "";
+    bool has_own = false;
+    vm_push_meant(L, message);
+    message = lua_tostring(L, -1);
+    if (has_place(message))
+        return;
+    if (!find_line(L, where, sizeof where, &has_own) && !find_called(L, where, sizeof where))
+        lua_vm_where(L, where, sizeof where);
+    lua_pushfstring(L, "%s%s", where, message);
+}
+
+// What else was raised may be caught and looked at by the script.
+int lua_vm_tell_meant(lua_State *L) {
+    const char *message = lua_type(L, 1) == LUA_TSTRING ? lua_tostring(L, 1) : "";
+    if (strstr(message, "attempt to ") == message)
+        push_placed(L, message);
+    else if (message[0])
+        vm_push_meant(L, message);
+    return 1;
+}
+
 int vm_error_handler(lua_State *L) {
     LuaVm *vm = lua_vm_of(L);
     if (lua_vm_interrupted(vm))
         return 1;
     lua_settop(L, 1);
     push_message(L);
-    char hint[VM_HINT_SIZE];
-    const char *message = lua_tostring(L, -1);
-    if (vm_hint(L, message, hint)[0])
-        message = lua_pushfstring(L, "%s%s", message, hint);
-    if (!has_place(message)) {
-        char where[LUA_VM_WHERE_SIZE];
-        bool has_own = false;
-        if (!find_line(L, where, sizeof where, &has_own) && !find_called(L, where, sizeof where))
-            lua_vm_where(L, where, sizeof where);
-        message = lua_pushfstring(L, "%s%s", where, message);
-    }
+    push_placed(L, lua_tostring(L, -1));
     if (vm->options.traceback) {
         size_t length;
         luaL_traceback(L, L, NULL, 1);

@@ -16,9 +16,10 @@
 
 enum { VM_NAME_SIZE = 64 };
 
-// A field that a module was asked for and has not, and where the function began that asked.
+// A field that a module was asked for and has not, its class, and where the function began that
+// asked.
 typedef struct VmMissing {
-    char name[VM_NAME_SIZE], source[LUA_IDSIZE];
+    char name[VM_NAME_SIZE], class[VM_NAME_SIZE], source[LUA_IDSIZE];
     int line;
 } VmMissing;
 
@@ -73,11 +74,11 @@ bool vm_error_take(LuaVm *vm, int status, Error *error);
 
 // ---- vm_hint.c
 
-enum { VM_HINT_SIZE = 160 };
-// Where the message says that a field is nil: "; did you mean head?", of what the function at hand
-// knows that has fields; likewise where it ends in "got nil", and the function of the script has
-// asked a module for a field that it has not; else "". Within a message handler.
-const char *vm_hint(lua_State *L, const char *message, char hint[VM_HINT_SIZE]);
+// Pushes the message; where it says that a field is nil, with what was meant, of what the function
+// at hand knows that has fields, and of the module that has no such field, where it is one;
+// likewise where it ends in "got nil", and the function of the script has asked a module for a
+// field that it has not. Within a message handler.
+void vm_push_meant(lua_State *L, const char *message);
 
 // ---- vm_guard.c
 

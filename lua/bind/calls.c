@@ -55,12 +55,19 @@ static void offer_methods(lua_State *L, Nearest *nearest, int index) {
             for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1))
                 if (lua_type(L, -2) == LUA_TSTRING && bind_is_callable(L, -1) &&
                     *lua_tostring(L, -2) != '_')
-                    nearest_offer(nearest, lua_tostring(L, -2));
+                    nearest_offer_unordered(nearest, lua_tostring(L, -2));
         if (!lua_getmetatable(L, -1))
             return;
         lua_pushliteral(L, "__index");
         lua_rawget(L, -2);
     }
+}
+
+// "optimizer" for what is called mp.optimizer among types; NULL: it is none of ours.
+static const char *type_of_ours(lua_State *L, int index) {
+    const char *name =
+        luaL_getmetafield(L, index, "__name") == LUA_TSTRING ? lua_tostring(L, -1) : "";
+    return strncmp(name, "mp.", 3) == 0 ? name + 3 : NULL;
 }
 
 // (nil, self, ..)
@@ -72,7 +79,12 @@ static int nil_call(lua_State *L) {
     Nearest nearest;
     nearest_begin(&nearest, at.name);
     offer_methods(L, &nearest, 2);
-    return refuse_call(L, &at, nearest.best);
+    const char *class = lua_vm_class_of(L, 2), *type = type_of_ours(L, 2);
+    if (!class[0] && !type)
+        return refuse_call(L, &at, nearest.best);
+    return bind_error(L, "the %s%s has no method %s%s%s%s", class[0] ? "module " : type, class,
+                      at.name, nearest.best ? "; did you mean " : "",
+                      nearest.best ? nearest.best : "", nearest.best ? "?" : "");
 }
 
 // Gives all values of the type of the one on top of the stack, which it takes, this function to be

@@ -278,6 +278,7 @@ static const BindFunction inner[] = {
     {"set_precision", mp_set_precision, NULL},
     {"check_precision", mp_check_precision, NULL},
     {"note_missing", lua_vm_note_missing, NULL},
+    {"fail_in", lua_vm_fail_in, NULL},
     {0},
 };
 

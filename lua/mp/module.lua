@@ -10,9 +10,8 @@ local enter = engine.enter
 
 local module = {}
 local made = 0 -- instances so far
--- The methods of all modules; what is not there either is nil.
-local Module = setmetatable({}, { __index = engine.note_missing })
-module.Module = Module
+local Module = {} -- the methods of all modules
+local missing = { __index = engine.note_missing }
 
 local function is_tensor(value)
     return type(value) == "userdata" and getmetatable(value) == "tensor"
@@ -25,6 +24,15 @@ function Module:forward()
         self._class._name))
 end
 
+-- What a forward returned, where that is anything.
+local function returned(self, ...)
+    if (...) == nil and select("#", ...) < 2 then
+        engine.fail_in(self.forward, "forward", ("the module %s returned nothing; a forward returns what "
+            .. "it computed, as in `return y`"):format(self._class._name))
+    end
+    return ...
+end
+
 local function call(self, ...)
     local _ <close> = enter(self._layer, self.training)
     if select("#", ...) > 1 and self.forward == self._class._single then
@@ -34,7 +42,7 @@ local function call(self, ...)
     if not is_tensor((...)) and self.forward == self._class._plain then
         engine.fail(("%s: a tensor expected, got %s"):format(self._class._name, strict.shown((...))))
     end
-    return self:forward(...)
+    return returned(self, self:forward(...))
 end
 
 local function record(self, key, value)
@@ -67,8 +75,10 @@ module.class = strict.declare("nn.", "class", "name", function(name)
         __tostring = function(self) return described(self, "", {}) end }
     class.__index = class
     class._kind = name:lower()
+    local methods = { _name = name } -- of its own, so that it is known which class lacks what is in none
+    for key, f in next, Module do methods[key] = f end
     return setmetatable(class, {
-        __index = Module,
+        __index = setmetatable(methods, missing),
         __call = function(_, ...)
             if class._check then class._check(...) end
             made = made + 1

@@ -97,6 +97,15 @@ void nearest_offer(Nearest *nearest, const char *candidate) {
     }
 }
 
+void nearest_offer_unordered(Nearest *nearest, const char *candidate) {
+    Nearest alone;
+    nearest_begin(&alone, nearest->wanted);
+    nearest_offer(&alone, candidate);
+    if (alone.best && (alone.cost < nearest->cost ||
+                       (alone.cost == nearest->cost && strcmp(candidate, nearest->best) > 0)))
+        *nearest = alone;
+}
+
 const char *nearest_name(const char *wanted, const char *const *names, size_t count) {
     Nearest nearest;
     nearest_begin(&nearest, wanted);

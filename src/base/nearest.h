@@ -17,6 +17,9 @@ typedef struct Nearest {
 
 void nearest_begin(Nearest *nearest, const char *wanted);
 void nearest_offer(Nearest *nearest, const char *candidate);
+// The same of names that come in no order to rely on: of equals the last in the alphabet is kept,
+// as fc2 for fc3 where there is fc1 too.
+void nearest_offer_unordered(Nearest *nearest, const char *candidate);
 
 // The same over a table: the nearest of `count` names, or NULL when none is near enough. Of equals
 // the first wins.

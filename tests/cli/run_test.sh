@@ -277,12 +277,23 @@ return mp.experiment {
 LUA
 
 begin "what was mistyped is told with what was meant"
-mistaken 's/self.head(x)/self.hed(x)/' "nil value (field 'hed'); did you mean head?"
-mistaken 's/self.head(x)/self.head(x) * self.haed/' 'mul: argument 2 (y): a tensor or a number expected, got nil; no field haed, did you mean head?$'
-mistaken 's/nn.ReLU() end/nn.Linear(3, self.haed) end/' 'Linear: out: a positive whole number expected, got nil; no field haed, did you mean head?$'
-mistaken 's/return self.act/if not self.hed then x = x + nil end return self.act/' 'add: argument 2 (y): .*got nil; no field hed, did you mean head?$'
+mistaken 's/self.head(x)/self.hed(x)/' '5: the module Net has no layer hed; did you mean head?$'
+mistaken 's/self.head(x)/self.head2(self.fc1(x))/' '5: the module Net has no layer fc1; there are head, act$'
+mistaken 's/self.head(x)/self.inner[1].haed(x)/;s/self.head =/self.inner = { nn.ReLU() } self.head =/' '5: the module ReLU has no layer haed; it has no fields$'
+mistaken 's/self.head(x)/self:hed(x)/' '5: the module Net has no method hed; did you mean head?$'
+mistaken 's/self.head(x)/self.hed:forward(x)/' '5: the module Net has no field hed; did you mean head?$'
+mistaken 's/self.head(x)/x * (2 * self.haed)/' '5: the module Net has no field haed; did you mean head?$'
+mistaken 's/function Net:init.*/function Net:init() end/;s/Net(), nn.ReLU()/Net(), nn.Linear(4, 3)/' '5: the module Net has no layer head; it has no fields$'
+mistaken 's/self.head(x)/self.head(x) * self.haed/' 'mul: argument 2 (y): a tensor or a number expected, got nil; the module Net has no field haed; did you mean head?$'
+mistaken 's/nn.ReLU() end/nn.Linear(3, self.haed) end/' 'Linear: out: a positive whole number expected, got nil; the module Net has no field haed; did you mean head?$'
+mistaken 's/return self.act/if not self.hed then x = x + nil end return self.act/' 'add: argument 2 (y): .*got nil; the module Net has no field hed; did you mean head?$'
 mistaken 's/return self.act/if not self.other then x = x + nil end return self.act/' 'add: argument 2 (y): .*got nil$'
-mistaken 's/self.head(x)/self.head:froward(x)/' "nil value (method 'froward'); did you mean forward?"
+mistaken 's/self.head(x)/self.head:froward(x)/' '5: the module Linear has no method froward; did you mean forward?$'
+mistaken 's/return self.act/for _, m in ipairs(self.haed) do m(x) end return self.act/' '5: attempt to index a nil value; the module Net has no field haed; did you mean head?$'
+mistaken 's/self.head(x)/self.head(x:transpos())/' '5: a tensor has no transpos; did you mean transpose?$'
+mistaken 's/self.head(x)/self.head(x):reshape(x.shape[1])/' "5: attempt to index a function value (field 'shape'); did you mean :shape()?$"
+mistaken 's/SGD(params, { lr = p.lr })/SGD(params, { lr = p.lr }):stpe()/' '12: the optimizer has no method stpe; did you mean step?$'
+mistaken 's/nn.ReLU() end/nn.Liner(3, 3) end/' '4: mp.nn.Liner: no such name; did you mean Linear?$'
 mistaken 's/model(b.x), b.y) end/model(b.X), b.y) end/' 'batch.X: no such name; did you mean x?'
 mistaken 's/model(b.x), b.y) end/model(b.x), b.labels) end/' 'batch.labels: no such name; a batch has x, y and count'
 mistaken 's/p.lr/p.rate/' 'params.rate: no such name; there are lr'
@@ -299,6 +310,12 @@ sed 's/, test = some()//' "$folder/mistyped.lua" >"$folder/mistaken.lua"
 run run "$folder/mistaken.lua" -p fp32 -d cpu --threads 1 --no-history
 expect_status 0
 expect_err '^eval is never called: data gives no loader .test. to call it with'
+end
+
+begin "a forward that returns nothing is told of where it stands"
+mistaken 's/return self.act(self.head(x))/self.act(self.head(x))/' '5: the module Net returned nothing; a forward returns what it computed, as in .return y.$'
+mistaken 's/return self.act(self.head(x))/return self.act(self.head(x)).grad(x)/' '5: the module Net returned nothing'
+mistaken 's/forward(x) return self.act(self.head(x)) end/forward(x)\n    x = self.head(x)\nend/' '5: in forward, which ends at line 7: the module Net returned nothing'
 end
 
 begin "a command or topic that is not there is answered with what was meant"

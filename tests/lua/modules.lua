@@ -84,7 +84,7 @@ return mp.experiment { name = "modules", precision = { default = "bf16" }, run =
         } do
             fails(("; did you mean %s?"):format(meant), call)
         end
-        fails("modules.lua:88: attempt to call a nil value (method 'nonsense')", function()
+        fails("modules.lua:88: the module Net has no method nonsense", function()
             net:nonsense()
         end)
         local empty = {}

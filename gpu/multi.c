@@ -86,5 +86,7 @@ const MultiKernels gpu_multi = {
     .scale_update = scale_update,
     .restore = restore,
     .average = average,
+    .look_begin = gpu_look_begin,
+    .look = gpu_look,
     .drop = gpu_plan_drop,
 };

@@ -12,6 +12,9 @@ bool gpu_multi_multiply(Device *device, ScanPlan *plan, const float *factor, Err
 bool gpu_multi_update(Device *device, const UpdateRule *rule, UpdatePlan *plan,
                       const StepFlags *flags, Progress *progress, Error *error);
 
+bool gpu_look_begin(Device *device, LookFound *found, int count, Error *error);
+bool gpu_look(Device *device, const View *view, LookFound *found, Error *error);
+
 // A dense view as a kernel of many tensors takes it.
 Span gpu_span(const View *view);
 // Whether eight neighbours of it come and go by 16 bytes, or it is absent.

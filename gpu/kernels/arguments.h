@@ -310,6 +310,15 @@ typedef struct PairArguments {
     float decay, rest;      // of an average
 } PairArguments;
 
+// ---- look.cu ------------------------------------------------------------------------------------
+
+typedef struct LookArguments {
+    Operand input;
+    Extent extent;
+    u32 wide;
+    LookFound *found; // added to
+} LookArguments;
+
 // ---- proof.cu -----------------------------------------------------------------------------------
 
 // How far results are from those expected: sums of squares, over all that are finite on both sides.

@@ -149,6 +149,14 @@ typedef struct PairPlan {
     PlanTable table;
 } PairPlan;
 
+// What a device that runs on its own finds in numbers that it looks at. Device memory.
+typedef struct LookFound {
+    float largest;       // magnitude; NaN where one is
+    uint32_t unused;     // 0
+    uint64_t nans, infs; // how many are
+    uint64_t first;      // UINT64_MAX less the row-major index of the first of these; 0: none
+} LookFound;
+
 struct MultiKernels {
     // Rounds, counts, checks and unscales (gradient = rounded * inverse of scale->scale) in one
     // pass; overwrites *flags. scale NULL: 1.
@@ -175,6 +183,10 @@ struct MultiKernels {
     // The largest magnitude of a dense view of floating numbers; NaN where one is. Waits for the
     // work so far. NULL: a device that runs on its own, where asking so often would be waiting.
     double (*largest)(Device *device, const View *view);
+    // What such a device does in its place: `count` of these hold nothing from here on; and what is
+    // in a view of floating numbers is added to one. NULL: it is asked by `largest`, or not at all.
+    bool (*look_begin)(Device *device, LookFound *found, int count, Error *error);
+    bool (*look)(Device *device, const View *view, LookFound *found, Error *error);
     // Lets go of what it has made of a plan; NULL: it never makes anything.
     void (*drop)(Device *device, PlanTable *table);
 };

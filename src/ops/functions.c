@@ -123,7 +123,7 @@ static bool move_statistics(Engine *engine, Tensor *const running[2], Tensor *me
     static const char *const names[] = {"running_mean", "running_variance"};
     Tensor *const inputs[] = {running[0], running[1], mean, inverse};
     Tensor *outputs[2];
-    const uint32_t made = engine->lookout.made;
+    const uint32_t mark = lookout_mark(engine);
     bool previous = tape_set_enabled(engine->tape, false);
     bool done = op_apply(engine, OP_batch_norm_track, inputs, 4, attr, outputs, error);
     const bool is_tracked = done;
@@ -132,7 +132,7 @@ static bool move_statistics(Engine *engine, Tensor *const running[2], Tensor *me
     tape_set_enabled(engine->tape, previous);
     for (int i = 0; i < 2 && is_tracked; i++) {
         if (done && engine->lookout.is_on)
-            lookout_buffer(engine, outputs[i], names[i], made);
+            lookout_buffer(engine, outputs[i], names[i], mark);
         done = done && engine_change_buffer(engine, running[i], outputs[i], owner, error);
         tensor_release(outputs[i]);
     }

@@ -5,19 +5,24 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "ops/engine.h"
-
-// Of infinities that a script asks for: of no origin.
-#define ASKED_FOR UINT32_MAX
+#include "ops/lookout_private.h"
 
 void lookout_clear(Lookout *lookout) {
     free(lookout->forward);
     free(lookout->backward);
+    free(lookout->weights);
+    lookout_notes_clear(&lookout->notes);
+    for (int i = 0; i < LOOKOUT_CHUNKS; i++)
+        tensor_release(lookout->chunks[i]);
     *lookout = (Lookout){.is_on = false};
 }
 
 static bool can_look(const Engine *engine) {
-    return engine->device->backend->multi->largest != NULL;
+    return engine->device->backend->multi->largest != NULL || lookout_is_late(engine);
+}
+
+bool lookout_is_late(const Engine *engine) {
+    return engine->device->backend->multi->look != NULL;
 }
 
 void lookout_open(Engine *engine) {
@@ -26,9 +31,9 @@ void lookout_open(Engine *engine) {
 }
 
 void lookout_end_step(Lookout *lookout) {
-    lookout->of_loss = lookout->of_walk = lookout->of_buffer = lookout->of_overflow = 0;
+    lookout->step = (StepFaults){0};
     for (int i = 0; i < lookout->layers; i++)
-        lookout->forward[i] = lookout->backward[i] = 0;
+        lookout->forward[i] = lookout->backward[i] = lookout->weights[i] = 0;
 }
 
 const FaultOrigin *lookout_origin(const Lookout *lookout, uint32_t number) {
@@ -41,28 +46,33 @@ const FaultOrigin *lookout_origin(const Lookout *lookout, uint32_t number) {
 static bool make_room(Lookout *lookout, int layer) {
     if (layer < lookout->layers)
         return true;
-    int layers = layer + 16;
-    float *forward = realloc(lookout->forward, (size_t)layers * sizeof *forward);
-    if (forward)
-        lookout->forward = forward;
-    float *backward = realloc(lookout->backward, (size_t)layers * sizeof *backward);
-    if (backward)
-        lookout->backward = backward;
-    if (!forward || !backward)
-        return false;
-    for (int i = lookout->layers; i < layers; i++)
-        forward[i] = backward[i] = 0;
+    const int layers = layer + 16;
+    float **const kept[] = {&lookout->forward, &lookout->backward, &lookout->weights};
+    for (size_t k = 0; k < sizeof kept / sizeof *kept; k++) {
+        float *grown = realloc(*kept[k], (size_t)layers * sizeof *grown);
+        if (!grown)
+            return false;
+        *kept[k] = grown;
+        for (int i = lookout->layers; i < layers; i++)
+            grown[i] = 0;
+    }
     lookout->layers = layers;
     return true;
 }
 
-static void keep_largest(Engine *engine, double value) {
-    Lookout *lookout = &engine->lookout;
-    if (!make_room(lookout, engine->layer))
+void lookout_keep(Lookout *lookout, LookoutKind kind, int layer, double value) {
+    if (!make_room(lookout, layer))
         return; // a figure less
-    float *largest = &(engine->walking_back ? lookout->backward : lookout->forward)[engine->layer];
-    if ((float)value > *largest)
-        *largest = (float)value;
+    float *kept = kind == LOOKOUT_FORWARD    ? lookout->forward
+                  : kind == LOOKOUT_BACKWARD ? lookout->backward
+                                             : lookout->weights;
+    if ((float)value > kept[layer])
+        kept[layer] = (float)value;
+}
+
+static void keep_largest(Engine *engine, double value) {
+    lookout_keep(&engine->lookout, engine->walking_back ? LOOKOUT_BACKWARD : LOOKOUT_FORWARD,
+                 engine->layer, value);
 }
 
 // ---- what is not finite -------------------------------------------------------------------------
@@ -79,8 +89,6 @@ static const void *element_of(const View *view, int64_t i) {
 
 static void count_broken(const View *view, FaultOrigin *origin) {
     const int64_t count = view_count(view);
-    origin->view = *view;
-    origin->view.data = NULL;
     for (int64_t i = 0; i < count; i++) {
         const double value = format_load(view->format, element_of(view, i));
         if (isfinite(value))
@@ -89,7 +97,6 @@ static void count_broken(const View *view, FaultOrigin *origin) {
             origin->first = i;
         isnan(value) ? origin->nans++ : origin->infs++;
     }
-    origin->is_nan = origin->nans > 0;
 }
 
 // The largest magnitude of any view; NaN where one is.
@@ -106,8 +113,7 @@ static double largest_of(const Engine *engine, const View *view) {
     return largest;
 }
 
-// Of these fp16 is not to blame: they give no number in any format.
-static bool divides(OpId op) {
+bool lookout_divides(OpId op) {
     return op == OP_div || op == OP_log || op == OP_reciprocal || op == OP_rsqrt || op == OP_sqrt ||
            op == OP_pow;
 }
@@ -135,36 +141,45 @@ static bool would_fit(Engine *engine, const KernelCall *call, int output) {
     engine->device->tap = NULL;
     done = done && device_run(engine->device, &wide, NULL);
     engine->device->tap = tap;
-    const bool fits = done ? isfinite(largest_of(engine, &room[output]->view)) : !divides(call->op);
+    const bool fits =
+        done ? isfinite(largest_of(engine, &room[output]->view)) : !lookout_divides(call->op);
     for (int i = 0; i < call->output_count; i++)
         tensor_release(room[i]);
     return fits;
 }
 
+uint32_t lookout_add_origin(Lookout *lookout, const FaultOrigin *origin) {
+    const uint32_t number = ++lookout->made;
+    StepFaults *step = &lookout->step;
+    FaultOrigin *added = &lookout->origins[number % LOOKOUT_ORIGINS];
+    *added = *origin;
+    added->number = number;
+    added->divides = lookout_divides(origin->op);
+    added->is_nan = origin->nans > 0;
+    added->view.data = NULL;
+    if (origin->is_backward && step->of_walk == 0)
+        step->of_walk = number;
+    if (!origin->is_backward && origin->cause == FAULT_OVERFLOWED && step->of_overflow == 0)
+        step->of_overflow = number;
+    return number;
+}
+
 static uint32_t origin_new(Engine *engine, OpId op, FaultCause cause, const View *view,
                            const char *weight) {
     Lookout *lookout = &engine->lookout;
-    lookout->made++;
-    FaultOrigin *origin = &lookout->origins[lookout->made % LOOKOUT_ORIGINS];
-    *origin = (FaultOrigin){.number = lookout->made,
-                            .cause = cause,
-                            .op = op,
-                            .layer = engine->layer,
-                            .is_backward = engine->walking_back,
-                            .walked = lookout->walked,
-                            .divides = divides(op),
-                            .scales = lookout->scales};
-    count_broken(view, origin);
-    utf8_copy(origin->weight, sizeof origin->weight, weight ? weight : "");
-    utf8_copy(origin->function, sizeof origin->function,
-              lookout->function ? lookout->function : "");
+    FaultOrigin origin = {.cause = cause,
+                          .op = op,
+                          .layer = engine->layer,
+                          .is_backward = engine->walking_back,
+                          .walked = lookout->walked,
+                          .scales = lookout->scales,
+                          .view = *view};
+    count_broken(view, &origin);
+    utf8_copy(origin.weight, sizeof origin.weight, weight ? weight : "");
+    utf8_copy(origin.function, sizeof origin.function, lookout->function ? lookout->function : "");
     if (lookout->place && !engine->walking_back)
-        lookout->place(lookout->place_context, origin->place);
-    if (engine->walking_back && lookout->of_walk == 0)
-        lookout->of_walk = lookout->made;
-    if (!engine->walking_back && cause == FAULT_OVERFLOWED && lookout->of_overflow == 0)
-        lookout->of_overflow = lookout->made;
-    return lookout->made;
+        lookout->place(lookout->place_context, origin.place);
+    return lookout_add_origin(lookout, &origin);
 }
 
 // What an input that is not finite, and carries no number, is the origin of.
@@ -182,11 +197,17 @@ static uint32_t input_origin(Engine *engine, OpId op, Tensor *given, Tensor *use
     return number;
 }
 
-typedef struct BrokenInputs {
-    bool any, has_nan, has_asked;
-    uint32_t number; // the oldest origin of one; 0: none
-    int at;          // an input without; -1: none
-} BrokenInputs;
+void lookout_add_input(const Lookout *lookout, BrokenInputs *found, int i, double value,
+                       uint32_t number) {
+    found->any = true;
+    found->has_nan = found->has_nan || isnan(value);
+    if (number == LOOKOUT_ASKED_FOR)
+        found->has_asked = true;
+    else if (!lookout_origin(lookout, number))
+        found->at = found->at < 0 ? i : found->at;
+    else if (found->number == 0 || number < found->number)
+        found->number = number;
+}
 
 static BrokenInputs look_at_inputs(const Engine *engine, const KernelCall *call,
                                    Tensor *const *inputs, Tensor *const *used) {
@@ -198,21 +219,17 @@ static BrokenInputs look_at_inputs(const Engine *engine, const KernelCall *call,
         const uint32_t copied = used[i]->storage->fault; // one made dense carries none
         const uint32_t carried = copied ? copied : inputs[i]->storage->fault;
         const uint32_t number = inputs[i]->parameter ? 0 : carried; // it is what is to be named
-        found.any = true;
-        found.has_nan = found.has_nan || isnan(value);
-        if (number == ASKED_FOR)
-            found.has_asked = true;
-        else if (!lookout_origin(&engine->lookout, number))
-            found.at = found.at < 0 ? i : found.at;
-        else if (found.number == 0 || number < found.number)
-            found.number = number;
+        lookout_add_input(&engine->lookout, &found, i, value, number);
     }
     return found;
 }
 
-// A script that makes or chooses infinities means them: -1e9 in a mask.
-static bool asks_for(const KernelCall *call) {
+bool lookout_asks_for(const KernelCall *call) {
     return call->input_count == 0 || call->op == OP_where || call->op == OP_pad;
+}
+
+bool lookout_is_asked_for(const BrokenInputs *broken, bool asks_for, double value) {
+    return broken->any ? !isnan(value) || broken->has_nan : asks_for;
 }
 
 static uint32_t origin_of_output(Engine *engine, const KernelCall *call, Tensor *const *inputs,
@@ -222,10 +239,8 @@ static uint32_t origin_of_output(Engine *engine, const KernelCall *call, Tensor 
         return broken.number;
     if (broken.at >= 0)
         return input_origin(engine, call->op, inputs[broken.at], used[broken.at]);
-    if (broken.any && (!isnan(value) || broken.has_nan))
-        return ASKED_FOR;
-    if (!broken.any && asks_for(call))
-        return ASKED_FOR;
+    if (lookout_is_asked_for(&broken, lookout_asks_for(call), value))
+        return LOOKOUT_ASKED_FOR;
     const bool fits = !broken.any && would_fit(engine, call, output);
     const uint32_t number = origin_new(engine, call->op, fits ? FAULT_OVERFLOWED : FAULT_MADE,
                                        &call->output[output], NULL);
@@ -235,7 +250,9 @@ static uint32_t origin_of_output(Engine *engine, const KernelCall *call, Tensor 
 
 void lookout_outputs(Engine *engine, const KernelCall *call, Tensor *const *inputs,
                      Tensor *const *used, Tensor *const *outputs) {
-    if (!can_look(engine)) // a replay, which computes nothing
+    if (lookout_is_late(engine))
+        lookout_note_outputs(engine, call, inputs, used, outputs);
+    if (!engine->device->backend->multi->largest) // or a replay, which computes nothing
         return;
     for (int i = 0; i < call->output_count; i++) {
         const View *view = &call->output[i];
@@ -266,20 +283,34 @@ bool lookout_again(Engine *engine, const KernelCall *call, bool keeps) {
 
 void lookout_loss(Engine *engine, Tensor *loss) {
     Lookout *lookout = &engine->lookout;
-    if (!can_look(engine) || lookout->of_loss != 0 || isfinite(largest_of(engine, &loss->view)))
+    uint32_t *const of_loss = &lookout->step.of_loss;
+    if (lookout_is_late(engine))
+        lookout_note_loss(engine, loss);
+    if (!engine->device->backend->multi->largest || *of_loss != 0 ||
+        isfinite(largest_of(engine, &loss->view)))
         return;
-    lookout->of_loss = loss->storage->fault;
-    if (!lookout_origin(lookout, lookout->of_loss))
-        lookout->of_loss = origin_new(engine, OP_COUNT, FAULT_GIVEN, &loss->view, NULL);
+    *of_loss = loss->storage->fault;
+    if (!lookout_origin(lookout, *of_loss))
+        *of_loss = origin_new(engine, OP_COUNT, FAULT_GIVEN, &loss->view, NULL);
 }
 
-void lookout_buffer(Engine *engine, const Tensor *value, const char *name, uint32_t made) {
-    Lookout *lookout = &engine->lookout;
-    const uint32_t number = value->storage->fault;
-    if (!can_look(engine) || lookout->of_buffer != 0 || !lookout_origin(lookout, number))
+uint32_t lookout_mark(const Engine *engine) {
+    return lookout_is_late(engine) ? engine->lookout.looked : engine->lookout.made;
+}
+
+void lookout_keep_buffer(Lookout *lookout, uint32_t number, const char *name, bool is_buffer) {
+    if (lookout->step.of_buffer != 0 || !lookout_origin(lookout, number))
         return;
-    lookout->of_buffer = number;
+    lookout->step.of_buffer = number;
     FaultOrigin *origin = &lookout->origins[number % LOOKOUT_ORIGINS];
     origin->buffer = name;
-    origin->is_buffer = number > made;
+    origin->is_buffer = is_buffer;
+}
+
+void lookout_buffer(Engine *engine, const Tensor *value, const char *name, uint32_t mark) {
+    const uint32_t number = value->storage->fault;
+    if (lookout_is_late(engine))
+        lookout_note_buffer(engine, value, name, mark);
+    else if (can_look(engine))
+        lookout_keep_buffer(&engine->lookout, number, name, number > mark);
 }

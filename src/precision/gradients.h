@@ -77,6 +77,7 @@ typedef struct GradientNote { // what the host knew of one when the step was rep
     bool has_had_gradient;
     Format round_to;
     uint64_t arrived;
+    uint32_t fault;         // of its storage: where what is not finite in it came from
     int parts, parts_piece; // of several walks: how many, and what was counted of them
 } GradientNote;
 

@@ -26,7 +26,8 @@ static bool note_one(const Gradients *gradients, int i, Reports *reports, Gradie
     const GradientSlot *slot = &gradients->slots[i];
     *one = (GradientNote){.has_had_gradient = slot->has_had_gradient,
                           .round_to = record ? record->round_to : tensor->view.format,
-                          .arrived = tensor->arrived};
+                          .arrived = tensor->arrived,
+                          .fault = tensor->grad ? tensor->grad->storage->fault : 0};
     if (!slot->was_gathered || !record || !record->gathered)
         return true;
     one->parts = record->gathered_count;

@@ -49,8 +49,6 @@ void run_check_fault(RunState *state, const ForwardFault *fault) {
     const char *layer = policy_layer(run->engine->policy, fault->layer)->name;
     const char *op = op_table[fault->op].name;
     char where[96], cause[96];
-    if (fault->cause != FORWARD_SOUND)
-        run_fly_late(state, fault);
     if (layer[0])
         snprintf(where, sizeof where, "%.60s", layer);
     else

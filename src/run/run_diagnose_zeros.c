@@ -68,7 +68,8 @@ static int name_dead(const Run *run, const ZeroLayers *zeros, char *out, size_t 
 // and no gradient comes back through it.
 static bool tell_overflow(RunState *state, const StepReport *report, const char *names, int steps) {
     Run *run = &state->run;
-    const FaultOrigin *origin = lookout_origin(&run->engine->lookout, report->note->of_overflow);
+    const FaultOrigin *origin =
+        lookout_origin(&run->engine->lookout, report->note->faults.of_overflow);
     if (!origin || origin->layer == 0)
         return false;
     const char *layer = policy_layer(run->engine->policy, origin->layer)->name;

@@ -1,7 +1,6 @@
 // The flight recorder: a ring of what the last steps were like, layer by layer, and the first
-// number that is not finite and should be. Where the device can be asked (ops/lookout.h) that is
-// found in the step itself. A step that is skipped because the loss scale was too large is none:
-// such is how a scale is found.
+// number that is not finite and should be (ops/lookout.h). A step that is skipped because the loss
+// scale was too large is none: such is how a scale is found.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,45 +50,63 @@ static void keep_weight(RunState *state) {
         ring->parameter = 0;
         return;
     }
+    const MultiKernels *multi = run->device->backend->multi;
     const Tensor *tensor = optimizer_parameter(optimizer, ring->parameter++);
     const Parameter *parameter = parameter_of(tensor);
     if (!parameter || parameter->layer >= ring->layers || !view_is_dense(&tensor->view))
         return;
     float *row = row_of(ring, ring->count, parameter->layer);
-    row[KEPT_WEIGHT] = (float)run->device->backend->multi->largest(run->device, &tensor->view);
+    row[KEPT_WEIGHT] = (float)multi->largest(run->device, &tensor->view);
+}
+
+static float known(const Lookout *lookout, const float *largest, int layer) {
+    return layer < lookout->layers && largest[layer] > 0 ? largest[layer] : NAN;
+}
+
+// What was looked at in the step.
+static void keep_largest(const FlightRing *ring, const Lookout *lookout, int64_t at) {
+    for (int layer = 0; layer < ring->layers; layer++) {
+        float *row = row_of(ring, at, layer);
+        row[KEPT_ACTIVATION] = known(lookout, lookout->forward, layer);
+        row[KEPT_GRADIENT] = known(lookout, lookout->backward, layer);
+        row[KEPT_WEIGHT] = known(lookout, lookout->weights, layer);
+        row[KEPT_NEAR] = NAN;
+    }
 }
 
 static void keep_step(RunState *state, int64_t step) {
     FlightRing *ring = &state->flight;
     const Engine *engine = state->run.engine;
-    const Lookout *lookout = &engine->lookout;
     if (!make_room(ring, policy_layer_count(engine->policy)))
         return; // a page less
     const int at = (int)(ring->count % FLIGHT_STEPS);
     ring->step[at] = step;
     ring->scale[at] = (double)NAN;
-    for (int layer = 0; layer < ring->layers; layer++) {
-        float *row = row_of(ring, at, layer);
-        const float forward = layer < lookout->layers ? lookout->forward[layer] : 0;
-        const float backward = layer < lookout->layers ? lookout->backward[layer] : 0;
-        row[KEPT_ACTIVATION] = forward > 0 ? forward : NAN;
-        row[KEPT_GRADIENT] = backward > 0 ? backward : NAN;
-        row[KEPT_WEIGHT] = row[KEPT_NEAR] = NAN;
-    }
-    if (lookout->is_open)
+    keep_largest(ring, &engine->lookout, ring->count);
+    if (engine->lookout.is_open && !lookout_is_late(engine))
         keep_weight(state);
     ring->count++;
 }
 
-void run_note_flight(RunState *state, StepNote *note) {
-    Lookout *lookout = &state->run.engine->lookout;
-    note->of_loss = lookout->of_loss;
-    note->of_walk = lookout->of_walk;
-    note->of_buffer = lookout->of_buffer;
-    note->of_overflow = lookout->of_overflow;
+bool run_note_flight(RunState *state, StepNote *note, Error *error) {
+    Engine *engine = state->run.engine;
+    note->faults = engine->lookout.step;
     if (!state->run.is_silent)
         keep_step(state, note->step);
-    lookout_end_step(lookout);
+    lookout_end_step(&engine->lookout);
+    return lookout_report(engine, state->reports, &note->looks, error);
+}
+
+void run_settle_flight(RunState *state, StepNote *note, int place) {
+    Engine *engine = state->run.engine;
+    const int64_t at = run_flight_at(&state->flight, note->step);
+    if (!lookout_is_late(engine))
+        return;
+    lookout_settle(engine, state->reports, place, &note->looks);
+    note->faults = engine->lookout.step;
+    if (at >= 0)
+        keep_largest(&state->flight, &engine->lookout, at);
+    lookout_end_step(&engine->lookout);
 }
 
 // Gradients that are at most a factor of 2 from where the format ends, at this scale.
@@ -130,6 +147,7 @@ static void add_gradients(RunState *state, const StepReport *report, int64_t at,
 typedef struct BrokenGradient { // the first that came, on the way back, of those not finite
     const Tensor *tensor;       // NULL: none
     uint64_t arrived;
+    uint32_t fault;  // see GradientNote
     bool has_spread; // it was not finite before it was rounded
 } BrokenGradient;
 
@@ -148,21 +166,21 @@ static BrokenGradient find_gradient(const RunState *state, const StepReport *rep
             if (!first.tensor || (has_spread && !first.has_spread) ||
                 (has_spread == first.has_spread && is_nearer))
                 first = (BrokenGradient){optimizer_parameter(optimizer, k), notes[k].arrived,
-                                         has_spread};
+                                         notes[k].fault, has_spread};
         }
     }
     return first;
 }
 
 // Where a gradient that was not finite before any rounding came from.
-static const FaultOrigin *origin_of(const Lookout *lookout, const BrokenGradient *broken,
-                                    uint32_t of_walk) {
-    const FaultOrigin *origin = NULL;
+static const FaultOrigin *origin_of(const Engine *engine, const BrokenGradient *broken,
+                                    const StepNote *note) {
+    const Lookout *lookout = &engine->lookout;
+    const uint32_t number = lookout_number(engine, &note->looks, broken->fault);
     if (!broken->has_spread)
         return NULL;
-    if (broken->tensor->grad)
-        origin = lookout_origin(lookout, broken->tensor->grad->storage->fault);
-    return origin ? origin : lookout_origin(lookout, of_walk);
+    const FaultOrigin *origin = lookout_origin(lookout, number);
+    return origin ? origin : lookout_origin(lookout, note->faults.of_walk);
 }
 
 // Whether a smaller scale would have done, and the rule makes it smaller.
@@ -185,38 +203,18 @@ void run_fly(RunState *state, const StepReport *report, double scale, bool was_s
         scale = 1;
     if (at >= 0)
         add_gradients(state, report, at, scale);
-    const FaultOrigin *origin = lookout_origin(lookout, note->of_loss);
+    const FaultOrigin *origin = lookout_origin(lookout, note->faults.of_loss);
     BrokenGradient broken = {.tensor = NULL};
     if (!origin && was_skipped && lookout->is_open) {
         broken = find_gradient(state, report);
         if (broken.tensor)
-            origin = origin_of(lookout, &broken, note->of_walk);
+            origin = origin_of(state->run.engine, &broken, note);
     }
-    const FaultOrigin *kept = was_skipped ? NULL : lookout_origin(lookout, note->of_buffer);
+    const FaultOrigin *kept = was_skipped ? NULL : lookout_origin(lookout, note->faults.of_buffer);
     if (kept) // where the step is skipped it is taken back
         run_check_buffer(state, kept);
     if (!origin)
         origin = kept;
     if ((origin || broken.tensor) && !is_for_the_scale(note, origin, scale))
         run_tell_flight(state, origin, broken.tensor, scale, was_skipped);
-}
-
-void run_fly_late(RunState *state, const ForwardFault *fault) {
-    static const FaultCause causes[] = {[FORWARD_OVERFLOWED] = FAULT_OVERFLOWED,
-                                        [FORWARD_MADE] = FAULT_MADE,
-                                        [FORWARD_WEIGHT] = FAULT_WEIGHT,
-                                        [FORWARD_GIVEN] = FAULT_GIVEN};
-    if (state->run.engine->lookout.is_open || state->run.is_silent)
-        return;
-    FaultOrigin origin = {.cause = causes[fault->cause],
-                          .op = fault->op,
-                          .layer = fault->layer,
-                          .walked = OP_COUNT,
-                          .divides = fault->divides,
-                          .is_nan = fault->is_nan,
-                          .view = {.format = fault->format},
-                          .nans = -1,
-                          .infs = -1};
-    utf8_copy(origin.weight, sizeof origin.weight, fault->weight);
-    run_tell_flight(state, &origin, NULL, state->run.scale_last, false);
 }

@@ -50,8 +50,8 @@ typedef struct StepNote {
     int scale, found;     // pieces: the ScaleState, and what the sample found
     bool has_sample;      // the step was sampled
     bool has_factors;     // or what it multiplied was counted
-    // What the watch of the engine found in it; 0: nothing.
-    uint32_t of_loss, of_walk, of_buffer, of_overflow;
+    StepFaults faults;    // that the lookout of the engine found in it,
+    LookNotes looks;      // and what it needs until then, of a device that runs on its own
 } StepNote;
 
 typedef struct StepReport StepReport;
@@ -325,12 +325,12 @@ void run_tell_skip(RunState *state);
 // ---- the flight recorder ------------------------------------------------------------------------
 
 // A step ends: keeps what it was like.
-void run_note_flight(RunState *state, StepNote *note);
+bool run_note_flight(RunState *state, StepNote *note, Error *error) MUST_CHECK;
+// Its report is there: what a device that runs on its own found.
+void run_settle_flight(RunState *state, StepNote *note, int place);
 // It is reported: tells of the first number that is not finite and should be. `scale`: its loss
 // scale.
 void run_fly(RunState *state, const StepReport *report, double scale, bool was_skipped);
-// Of a device that cannot be asked in the step itself, what a later look found.
-void run_fly_late(RunState *state, const ForwardFault *fault);
 // Where an operation that divides by nothing makes a nan, for a sentence.
 extern const char run_what_makes_nan[];
 void run_free_flight(RunState *state);

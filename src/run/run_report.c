@@ -24,9 +24,11 @@ bool run_make_reports(RunState *state, Error *error) {
 
 void run_free_reports(RunState *state) {
     int places = state->notes ? reports_places(state->reports) : 0;
-    for (int i = 0; i < places; i++)
+    for (int i = 0; i < places; i++) {
+        lookout_notes_clear(&state->notes[i].looks);
         for (int k = 0; k < RUN_MAX_OPTIMIZERS; k++)
             optimizer_note_clear(&state->notes[i].optimizers[k]);
+    }
     free(state->notes);
     reports_free(state->reports);
 }
@@ -63,7 +65,8 @@ static bool add_step(RunState *state, StepNote *note, double now, Error *error) 
     note->scaler = run->scaler;
     note->has_sample = run_end_sample(state);
     note->has_factors = run_end_factors(state, now);
-    run_note_flight(state, note);
+    if (!run_note_flight(state, note, error))
+        return false;
     for (int i = 0; i < run->optimizer_count; i++)
         if (!optimizer_add_report(run->optimizers[i], state->reports, &note->optimizers[i], error))
             return false;
@@ -114,6 +117,8 @@ static bool look_at(RunState *state, int place, Error *error) {
     const StepReport report = {&state->notes[place], state->reports, place};
     take_points(state, &report);
     run->step = report.note->step;
+    if (report.note->is_step)
+        run_settle_flight(state, &state->notes[place], place);
     bool done = !report.note->is_step || run_look_at_step(state, &report, error);
     if (done)
         run->step = now; // else it is where the run ends: what came after counts for nothing

@@ -102,6 +102,7 @@ bool tensor_copy_into(Tensor *target, const Tensor *source, Error *error) {
     call.input[0] = source->view;
     call.output[0] = target->view;
     tensor_written(target);
+    target->storage->fault = 0;
     return device_run(tensor_device(target), &call, error);
 }
 

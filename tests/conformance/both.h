@@ -76,7 +76,8 @@ static inline void read_numbers(int side, const View *view, float *values) {
 static inline void draw(float *values, int64_t count, uint64_t seed, int powers, bool wild) {
     for (int64_t i = 0; i < count; i++) {
         RandomBlock block = random_block(seed, (uint64_t)i);
-        values[i] = ldexpf(2 * random_uniform(block.word[0]) - 1, -(int)(block.word[1] % powers));
+        values[i] =
+            ldexpf(2 * random_uniform(block.word[0]) - 1, -(int)(block.word[1] % (uint32_t)powers));
         if (block.word[2] % 9 == 0)
             values[i] = 0;
         if (wild && block.word[3] % 50 == 0)

@@ -206,7 +206,7 @@ static void the_scale_moves_as_the_rule_has_it(void) {
 static void statistics_and_averages_go_by_the_flags(void) {
     static float values[MOST];
     for (int variant = 0; variant < 4; variant++) {
-        StepFlags flags = {.found_inf = variant % 2};
+        StepFlags flags = {.found_inf = (uint32_t)variant % 2};
         ViewPair restored[SIDES][MOST_ITEMS], averaged[SIDES][MOST_ITEMS];
         for (int side = 0; side < SIDES; side++) {
             Device *device = devices[side];
@@ -234,6 +234,72 @@ static void statistics_and_averages_go_by_the_flags(void) {
     }
 }
 
+// ---- what a device finds by itself --------------------------------------------------------------
+
+static LookFound found_in(const View *view, const float *values) {
+    LookFound found = {.largest = 0};
+    const int64_t count = view_count(view), columns = view->ndim > 1 ? view->shape[1] : count;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t row = i / columns, column = i % columns;
+        const float value =
+            view->ndim > 1 ? values[row * view->stride[0] + column * view->stride[1]] : values[i];
+        found.nans += isnan(value) ? 1 : 0;
+        found.infs += isinf(value) ? 1 : 0;
+        if (!isfinite(value) && found.first == 0)
+            found.first = UINT64_MAX - (uint64_t)i;
+        found.largest =
+            isnan(value) || isnan(found.largest) ? NAN : fmaxf(found.largest, fabsf(value));
+    }
+    return found;
+}
+
+static void check_look(const View *view) {
+    static float values[MOST];
+    View all = *view; // as it lies
+    const int64_t stored = view->ndim > 1 ? view->shape[0] * view->shape[1] : view->shape[0];
+    all.ndim = 1;
+    all.shape[0] = stored;
+    read_numbers(TESTED, &all, values);
+    const LookFound expected = found_in(view, values);
+    LookFound actual, *found = take(TESTED, 3 * sizeof *found, NULL);
+    const MultiKernels *multi = devices[TESTED]->backend->multi;
+    DONE(multi->look_begin(devices[TESTED], found, 3, &error));
+    DONE(multi->look(devices[TESTED], view, &found[1], &error));
+    device_read(devices[TESTED], &actual, &found[1], sizeof actual);
+    CHECK(isnan(expected.largest) ? isnan(actual.largest) : actual.largest == expected.largest);
+    CHECK_INT(actual.nans, expected.nans);
+    CHECK_INT(actual.infs, expected.infs);
+    CHECK_INT(UINT64_MAX - actual.first, UINT64_MAX - expected.first);
+    device_read(devices[TESTED], &actual, &found[2], sizeof actual);
+    CHECK(actual.largest == 0 && actual.nans == 0 && actual.infs == 0 && actual.first == 0);
+}
+
+static void a_look_tells_what_a_view_has_that_is_not_finite_and_the_largest(void) {
+    static const Format formats[] = {FORMAT_FP32, FORMAT_FP16, FORMAT_BF16};
+    static float values[MOST];
+    if (!devices[TESTED]->backend->multi->look) // it is asked at once
+        return;
+    for (size_t f = 0; f < sizeof formats / sizeof *formats; f++)
+        for (int variant = 0; variant < 4; variant++)
+            for (int i = 0; i < MOST_ITEMS; i++) {
+                draw(values, sizes[i], (uint64_t)i + 3, 9, false);
+                if (variant > 1) { // the last, and some before it
+                    values[sizes[i] - 1] = INFINITY;
+                    for (int64_t k = 700; k < sizes[i]; k += 701)
+                        values[k] = k % 2 ? NAN : -INFINITY;
+                }
+                View view = numbers_at(TESTED, formats[f], sizes[i], values, variant % 2);
+                check_look(&view);
+                const int64_t turned[] = {8, sizes[i] / 8};
+                View of = view_dense(view.data, view.format, 2, turned);
+                of.stride[0] = 1;
+                of.stride[1] = turned[0];
+                if (turned[1] > 0)
+                    check_look(&of);
+                give_all();
+            }
+}
+
 int main(void) {
     if (!open_both())
         return 1;
@@ -244,5 +310,6 @@ int main(void) {
     RUN_TEST(the_norm_is_clipped_where_the_flags_are);
     RUN_TEST(the_scale_moves_as_the_rule_has_it);
     RUN_TEST(statistics_and_averages_go_by_the_flags);
+    RUN_TEST(a_look_tells_what_a_view_has_that_is_not_finite_and_the_largest);
     return close_both();
 }

@@ -1,78 +1,63 @@
 #!/bin/sh
 # shellcheck disable=SC1091,SC2034,SC2154 # what shell.sh sets and reads
-# The first number that is not finite, on the emulated card. It is not asked within a step: what a
-# loss tells is looked for in the steps after it, so that a fault that stays is named, and of one
-# that is gone by then the page says that it was not looked for.
+# The first number that is not finite, on the emulated card: what it looks at by itself, and tells with
+# the report of the step, is what a processor tells at once. MPBENCH_SOAK: of ten faults of each kind.
 . "$(dirname "$0")/../shell.sh"
+. "$(dirname "$0")/../cli/first_nan.sh"
 
 use_emulated_card first_nan_on_emulated_card
+device="-d gpu"
 
-cat >"$folder/inject.lua" <<'LUA'
-local mp = require "mp"
-local nn, F = mp.nn, mp.fn
-local faults = {
-    overflow = function(x) return x * 30000 * 30000 end,
-    divide = function(x) return x / (x - x) end,
-    log = function(x) return F.log(x - x) end,
-    root = function(x) return F.sqrt(x - x - 1) end,
-}
-local kind, armed
-local Block = nn.class "Block"
-function Block:init(is_bad) self.is_bad, self.fc = is_bad, nn.Linear(8, 8) end
-function Block:forward(x)
-    local fault = armed and self.is_bad and faults[kind]
-    return self.fc(fault and fault(x) or x)
+begin "what is injected is what is named on a card too, though it is gone a step later"
+for seed in $(seq 1 "$seeds"); do
+    for kind in $faults; do
+        injected "$kind" "$seed" -p fp16
+    done
+done
 end
-return mp.experiment { name = "inject", params = { kind = "", lasts = 1 }, run = function(run)
-    kind = run.params.kind
-    local net = run:model(nn.Sequential { Block(), Block(true), nn.Linear(8, 3) })
-    local opt = mp.optim.SGD(net:parameters(), { lr = 0.01 })
-    local scaler = run:scaler()
-    for step = 1, 20 do
-        armed = step >= 4 and step < 4 + run.params.lasts
-        local values = {}
-        for i = 1, 32 do values[i] = math.random() + 0.5 end
-        if armed and kind == "data" then values[11] = 0 / 0 end
-        local x, y = mp.tensor(values):reshape(4, 8), mp.randint(3, 4)
-        opt:zero_grad()
-        local loss = mp.autocast(function() return F.cross_entropy(net(x), y) end)
-        scaler:scale(loss):backward()
-        scaler:step(opt)
-        scaler:update()
-        run:log { loss = loss }
-    end
-end }
-LUA
 
-injected() { # KIND LASTS
-    run run "$folder/inject.lua" -d gpu -p fp16 --quiet --name "$1-$2" --set "kind=$1" --set "lasts=$2"
+begin "the element of the data is told, and how many are not finite"
+injected data 77 -p fp32
+told=$("$mpbench" export data-77 --format jsonl | grep -o 'first [0-9][0-9, ]*' | head -n 1)
+[ "$told" = "first $(value first)" ] || fail "$told, and told: $(value first)"
+[ "$(value nans) $(value infs) $(value elements)" = "1 0 32" ] || fail "counted: $(cat "$folder/page")"
+end
+
+begin "captured steps are looked at as others are, and tell the same"
+long() { # NAME OPTION..
+    run_name=$1
+    shift
+    run run "$folder/inject.lua" -d gpu --quiet --name "$run_name" --seed 5 -p fp16 --loss-scale 64 \
+        --set kind=data --set steps=24 "$@"
     expect_status 0
-    run show "$1-$2" --first-nan
-    expect_status 0
+    wrong=$(compared "$run_name")
+    [ -z "$wrong" ] || fail "$wrong"
+    cp "$folder/page" "$folder/page.$run_name"
 }
-
-begin "a fault that stays is named on a card too"
-while IFS='|' read -r kind where; do
-    injected "$kind" 20
-    expect_out "$where"
-done <<'LIST'
-overflow|output of mul, in fp16
-divide|output of div, in fp16
-log|output of log
-root|output of sqrt
-data|data, in
-LIST
+long captured
+long alone --no-capture
+run show captured
+expect_out 'steps.captured 0\.[1-9]'
+for run_name in captured alone; do
+    sed 's/"id":[0-9]*,"name":"[a-z]*"//' "$folder/page.$run_name" >"$folder/of.$run_name"
+done
+cmp -s "$folder/of.captured" "$folder/of.alone" || fail "another page: $(diff "$folder/of.captured" "$folder/of.alone")"
 end
 
-begin "the layer is named as well"
-run show divide-20 --first-nan --json
-expect_out '"layer":"block2"'
-expect_out '"way":"forward"'
+begin "gradients that overflow are named on the way back, the way there is known, and what mends it"
+run run "$folder/inject.lua" -d gpu --quiet -p fp16 --loss-scale 16777216
+"$mpbench" show @last --first-nan --json >"$folder/page"
+[ "$(value way) $(value tensor) $(value step)" = "backward gradient through cross_entropy 1" ] ||
+    fail "told: $(value sentence)"
+run show @last --first-nan
+expect_out '--loss-scale dynamic'
 end
 
-begin "of a fault that is gone a step later it is told that a card was not asked"
-injected divide 1
-expect_out 'A card is not asked within a step'
+begin "a run that is well has no page"
+run run "$folder/inject.lua" -d gpu --quiet --name well -p fp16
+run show well --first-nan
+expect_out "Nothing was not finite in the 7 steps of this run."
+expect_no_out 'card'
 end
 
 exit "$failures"

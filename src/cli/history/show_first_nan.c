@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "cli/history/history.h"
 #include "cli/history/show.h"
@@ -29,10 +28,6 @@ static void print_nothing(const RunRecord *run) {
         snprintf(text, sizeof text, "Nothing was not finite in the %" PRId64 " step%s of this run.",
                  run->step, run->step == 1 ? "" : "s");
     cli_print_wrapped(text, 0);
-    if (strncmp(run->device, "gpu", strlen("gpu")) == 0)
-        cli_print_wrapped("A card is not asked within a step: what was not finite in one step, and "
-                          "gone in the next, is not found. On the processors (-d cpu) it is.",
-                          0);
 }
 
 static void print_tensor(const Flight *flight) {

@@ -8,9 +8,10 @@
 #   sh docs/results.sh page [EXPERIMENT..]    prints the page, of what is there; what is not is taken
 #                                             over from the page that is kept
 #
-# $RESULTS is the history, $MPBENCH the program, $RESULTS_PAGE the page that is kept. docs/results.txt has what only a person can add:
-# why a result is outside its interval, and how long each experiment is to be timed. The result that
-# an experiment is judged by is that of its first row for soak in tests/experiments/expected.txt.
+# $RESULTS is the history, $MPBENCH the program, $RESULTS_PAGE the page that is kept. docs/results.txt
+# has what only a person can add: why a result is outside its interval, and how long each experiment
+# is to be timed. The result that an experiment is judged by is that of its first row for soak in
+# tests/experiments/expected.txt.
 set -eu
 mpbench=${MPBENCH:-build/mpbench}
 MPBENCH_DB=${RESULTS:-build/results/history.db}
@@ -150,6 +151,15 @@ kept_row() { # SECTION NAME
     kept_lines "$1" "" | awk -F ' *[|] *' -v name="$2" '$2 == name || index($2, "[" name "](") == 1 { print; exit }'
 }
 
+in_pairs='^Differences are of runs of one seed' # as compare says it
+
+# The kept page may have experiments of which no difference was taken so.
+by_welch() {
+    [ -s "$folder/welch" ] || return 0
+    printf '\nOf %s differences are those of means, by Welch'"'"'s test: seeds widen their intervals.\n' \
+        "$(paste -s -d , "$folder/welch" | sed 's/,/, /g; s/\(.*\), /\1 and /')" | fold -s -w 110 | sed 's/ *$//'
+}
+
 # Claims of which the history has nothing are as the kept page has them.
 claims() {
     kept_lines "## What people say" "" | grep '^|' >"$folder/said" || :
@@ -163,36 +173,40 @@ page() {
     folder=$(mktemp -d)
     trap 'rm -rf "$folder"' EXIT
     missing='' failed=0
-    : >"$folder/origins"
-    : >"$folder/sections"
-    : >"$folder/rows"
-    : >"$folder/speeds"
+    for list in origins clocks sections rows speeds welch; do
+        : >"$folder/$list"
+    done
     for experiment in $(named "$@"); do
         matrix "$experiment" --seeds "$seeds" --list --markdown >"$folder/table" 2>/dev/null || :
-        if ! [ -s "$folder/table" ] && [ -n "$(kept_row "# Results" "$experiment")" ]; then
+        if [ -s "$folder/table" ]; then
+            result=$(awk -F ' *[|] *' -v name="$experiment" '$1 == name && $2 == "soak" { print $5; exit }' "$expected")
+            row "$experiment" "$result" <"$folder/table" >>"$folder/rows" || failed=1
+            {
+                printf '%s\n\n' "$(about "$experiment")"
+                # Speeds have a table of their own; what was trained where is said once, at the top.
+                grep -E '^\|' "$folder/table" | grep -v -E '^\| (steps/s|speed) \|'
+                sed -n 's/^Differences are/\n&/p' "$folder/table"
+            } >"$folder/section"
+            grep '^Trained on' "$folder/table" >>"$folder/origins" || :
+        elif [ -n "$(kept_row "# Results" "$experiment")" ]; then
             kept_row "# Results" "$experiment" >>"$folder/rows"
-            kept_row "## Speed" "$experiment" >>"$folder/speeds"
-            printf '\n### %s\n' "$experiment" >>"$folder/sections"
-            kept_lines "## Experiments" "### $experiment" >>"$folder/sections"
+            kept_lines "## Experiments" "### $experiment" | sed 1d >"$folder/section"
             kept_lines "# Results" "" | grep '^Trained on' >>"$folder/origins" || :
-            continue
-        elif ! [ -s "$folder/table" ]; then
+        else
             missing="$missing${missing:+, }$experiment"
-            continue
+            : >"$folder/section"
         fi
-        result=$(awk -F ' *[|] *' -v name="$experiment" '$1 == name && $2 == "soak" { print $5; exit }' "$expected")
-        row "$experiment" "$result" <"$folder/table" >>"$folder/rows" || failed=1
-        {
-            printf '\n### %s\n\n%s\n\n' "$experiment" "$(about "$experiment")"
-            # Speeds have a table of their own; what was trained where is said once, at the top.
-            grep -E '^\|' "$folder/table" | grep -v -E '^\| (steps/s|speed) \|'
-        } >>"$folder/sections"
-        grep '^Trained on' "$folder/table" >>"$folder/origins" || :
+        if [ -s "$folder/section" ]; then
+            printf '\n### %s\n\n' "$experiment" | cat - "$folder/section" >>"$folder/sections"
+            grep -q "$in_pairs" "$folder/section" || echo "$experiment" >>"$folder/welch"
+        fi
         timed "$experiment" "$seeds" --list --markdown >"$folder/times" 2>/dev/null || :
         if [ -s "$folder/times" ]; then
             speed_row "$experiment" <"$folder/times" >>"$folder/speeds"
-        else
+            sed -n 's/^Trained on/Timed on/p' "$folder/times" >>"$folder/clocks"
+        elif [ -n "$(kept_row "## Speed" "$experiment")" ]; then
             kept_row "## Speed" "$experiment" >>"$folder/speeds"
+            kept_lines "## Speed" "" | grep '^Timed on' >>"$folder/clocks" || :
         fi
     done
     [ -s "$folder/rows" ] || { echo "results: no experiment is trained: sh docs/results.sh train" >&2 && exit 1; }
@@ -207,10 +221,11 @@ seeds 1 to $seeds each, one after the other.
 
 $(origins "$folder/origins")
 
-What follows ± is a 95 % interval over the seeds; of a difference it is that of Welch's test (of what people
-say, below, seeds are paired instead). A difference is **bold** where it is outside, more than seeds alone
-would do: of $differences here $outside, where chance alone would put one in twenty. Three seeds make wide
-intervals: inside says that no difference was seen that is larger than them.
+What follows ± is a 95 % interval over the seeds. Differences are taken seed by seed: two runs of a seed share
+their first weights and the order of their data, and differ by less than seeds do. A difference is **bold**
+where it is outside, more than chance alone would do: of $differences here $outside, where chance would put one in
+twenty. Three seeds make wide intervals: inside says that no difference was seen that is larger than them.
+$(by_welch)
 
 | experiment | result | fp32 | bf16 − fp32 | fp16 − fp32 | fp8 − fp32 | |
 |---|---|---:|---:|---:|---:|---|
@@ -222,6 +237,8 @@ TEXT
         cat <<TEXT
 Of a pass of its own: a few seconds of each, the formats in turn, $seeds rounds. It is told where each run took
 3 s at least and other programs kept less than a twentieth of the machine busy.
+
+$(origins "$folder/clocks")
 
 | experiment | steps/s in fp32 | bf16 | fp16 | fp8 | others kept busy |
 |---|---:|---:|---:|---:|---|

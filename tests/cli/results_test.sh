@@ -86,6 +86,37 @@ expect_out '^| Mixed precision halves the memory of activations.* | not tested'
 rm "$RESULTS_PAGE"
 end
 
+begin "differences are of pairs, and of those that the page keeps it is told which are not"
+results page alike worse
+expect_out '^Differences are of runs of one seed, pair by pair'
+expect_no_out 'differences are those of means'
+cp "$folder/out" "$RESULTS_PAGE"
+another_day page alike worse
+expect_no_out 'differences are those of means'
+sed -i '/^Differences are of runs/d' "$RESULTS_PAGE" # as older pages were
+another_day page alike worse
+expect_out '^Of alike differences are those of means, by Welch'
+rm "$RESULTS_PAGE"
+end
+
+begin "times alone fill the speeds of a page that is kept"
+results page alike worse
+cp "$folder/out" "$RESULTS_PAGE"
+echo 'time | alike | --steps 3' >"$RESULTS_TABLE"
+timed_db=$folder/timed.db
+RESULTS=$timed_db sh docs/results.sh time alike >/dev/null 2>"$folder/err" || fail "$(cat "$folder/err")"
+RESULTS=$timed_db sh docs/results.sh page alike worse >"$folder/out" 2>"$folder/err" || fail "$(cat "$folder/err")"
+expect_out '^| \[alike\](#alike) | accuracy | 0\.9' # as kept
+expect_out '^| alike | too short to tell '
+expect_out '^Timed on cpu'
+sed -i 's/too short to tell/7.0/' "$folder/out" && cp "$folder/out" "$RESULTS_PAGE"
+results page worse alike # whose history has no times
+expect_out '^| alike | 7\.0 '
+expect_out '^Timed on cpu'
+: >"$RESULTS_TABLE"
+rm "$RESULTS_PAGE"
+end
+
 begin "a second training finds all there"
 "$mpbench" ls --db "$RESULTS" | grep -c '^ *[0-9]' >"$folder/before"
 results train alike worse

@@ -42,7 +42,7 @@ static bool warn_of_differences(Comparison *comparison) {
     static const struct {
         const char *name, *unless, *text; // `unless` that differs, which says as much
     } rows[] = {
-        {"script", NULL, "The script's text was not the same in all runs."},
+        {"script", NULL, "The script's code was not the same in all runs."},
         {"device", NULL,
          "The runs were not on one kind of device: speed and memory tell of the devices too, "
          "energy is that of the card alone or that of the processors, and a device may lack "

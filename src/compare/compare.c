@@ -43,6 +43,7 @@ void compare_free(Comparison *comparison) {
     free(comparison->reached);
     free(comparison->energies);
     free(comparison->orders);
+    free(comparison->codes);
     free(comparison->all_series);
     free(comparison->sides);
     free(comparison->groups);
@@ -108,6 +109,7 @@ static void put_fp32_first(Comparison *comparison) {
     put_first(comparison->paces, sizeof *comparison->paces, at);
     put_first(comparison->reached, sizeof *comparison->reached, at);
     put_first(comparison->orders, sizeof *comparison->orders, at);
+    put_first(comparison->codes, sizeof *comparison->codes, at);
 }
 
 static bool fail_memory(Error *error) {
@@ -125,6 +127,7 @@ static Comparison *make(int count, const CompareOptions *options) {
     comparison->paces = calloc(runs, sizeof *comparison->paces);
     comparison->reached = calloc(runs, sizeof *comparison->reached);
     comparison->orders = calloc(runs, sizeof *comparison->orders);
+    comparison->codes = calloc(runs, sizeof *comparison->codes);
     comparison->sides = calloc(runs, sizeof *comparison->sides);
     comparison->members = calloc(2 * runs, sizeof *comparison->members);
     for (int i = 0; comparison->paces && i < count; i++)
@@ -132,7 +135,7 @@ static Comparison *make(int count, const CompareOptions *options) {
     for (int i = 0; comparison->reached && i < count; i++)
         comparison->reached[i] = compare_never;
     if (comparison->losses && comparison->paces && comparison->reached && comparison->orders &&
-        comparison->sides && comparison->members)
+        comparison->codes && comparison->sides && comparison->members)
         return comparison;
     compare_free(comparison);
     return NULL;

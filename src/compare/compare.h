@@ -11,6 +11,7 @@
 // group of its own: it is there to see whether the bits are equal.
 #pragma once
 
+#include "base/hash.h"
 #include "compare/pace.h"
 #include "compare/statistics.h"
 #include "store/record.h"
@@ -69,6 +70,12 @@ typedef struct CompareCurve {
     double *x;
     int count;
 } CompareCurve;
+
+// The code of the run's script, by which scripts are told apart: its hash, without comments. "":
+// that of the text is, since all runs have one or it is not known.
+typedef struct CompareCode {
+    char hash[HASH_HEX_SIZE];
+} CompareCode;
 
 // What was set while the run went on, by whoever watched it, in order: "head is fp32 from step
 // 240".
@@ -135,6 +142,7 @@ typedef struct Comparison {
     CompareCurve *losses; // of the series that is compared
     Pace *paces;
     CompareOrders *orders;
+    CompareCode *codes;
     CompareReach *reached;
     bool knows_target; // some run has that series
     int run_count;

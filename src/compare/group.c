@@ -47,7 +47,9 @@ static void format_parameter(const RecordParameter *parameter, char text[RECORD_
     }
 }
 
-static bool collect_facets(const RunRecord *run, const CompareOrders *orders, Facets *facets) {
+static bool collect_facets(const Comparison *comparison, int index, Facets *facets) {
+    const RunRecord *run = &comparison->runs[index];
+    const char *orders = comparison->orders[index].text, *code = comparison->codes[index].hash;
     enum { FIXED = 9 };
     size_t most =
         FIXED + (size_t)run->parameter_count + (size_t)run->option_count + (size_t)run->layer_count;
@@ -71,8 +73,8 @@ static bool collect_facets(const RunRecord *run, const CompareOrders *orders, Fa
         if (is_set)
             add_facet(facets, name, layer->set);
     }
-    if (orders->text[0])
-        add_facet(facets, "set meanwhile", orders->text);
+    if (orders[0])
+        add_facet(facets, "set meanwhile", orders);
     // As it is in force; older histories have what was typed alone.
     const char *recipe = record_fact(run, RECORD_FACT_RECIPE);
     if (recipe)
@@ -86,7 +88,7 @@ static bool collect_facets(const RunRecord *run, const CompareOrders *orders, Fa
     add_facet(facets, "machine", run->device_name);
     snprintf(text, sizeof text, "%d", run->threads);
     add_facet(facets, "threads", text);
-    snprintf(text, sizeof text, "%.8s", run->script_hash);
+    snprintf(text, sizeof text, "%.8s", code[0] ? code : run->script_hash);
     add_facet(facets, "script", text);
     return true;
 }
@@ -258,8 +260,8 @@ bool compare_group_runs(Comparison *comparison, Error *error) {
     Facets *facets = calloc(count, sizeof *facets);
     int *group_of = calloc(count, sizeof *group_of), *first = calloc(count, sizeof *first);
     bool done = facets && group_of && first;
-    for (size_t i = 0; i < count && done; i++)
-        done = collect_facets(&comparison->runs[i], &comparison->orders[i], &facets[i]);
+    for (int i = 0; i < comparison->run_count && done; i++)
+        done = collect_facets(comparison, i, &facets[i]);
     if (done) {
         comparison->group_count = assign_groups(comparison, facets, group_of, first);
         comparison->groups = calloc((size_t)comparison->group_count, sizeof *comparison->groups);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/lua_code.h"
 #include "compare/private.h"
 #include "store/events.h"
 #include "store/runs.h"
@@ -196,11 +197,30 @@ static bool read_curve(Store *store, Comparison *comparison, int run, Error *err
                              CURVE_POINTS, &curve->points, &curve->count, error);
 }
 
+// Where scripts are not the same to the byte, what they do may be.
+static bool read_codes(Store *store, Comparison *comparison, Error *error) {
+    const RunRecord *runs = comparison->runs;
+    bool differ = false;
+    for (int i = 1; i < comparison->run_count; i++)
+        differ |= strcmp(runs[i].script_hash, runs[0].script_hash) != 0;
+    for (int i = 0; i < comparison->run_count && differ; i++) {
+        size_t length;
+        Error unknown;
+        char *text = store_read_script(store, runs[i].script_hash, &length, &unknown);
+        bool has_memory = !text || lua_code_hash(text, length, comparison->codes[i].hash);
+        free(text);
+        if (!has_memory)
+            return fail_memory(error);
+    }
+    return true;
+}
+
 bool compare_read_runs(Store *store, Comparison *comparison, const int64_t *ids, Error *error) {
     bool done = true;
     for (int i = 0; i < comparison->run_count && done; i++)
         done = store_read_run(store, ids[i], &comparison->runs[i], error);
-    done = done && list_series(store, comparison, error) && choose_series(comparison, error);
+    done = done && read_codes(store, comparison, error) && list_series(store, comparison, error) &&
+           choose_series(comparison, error);
     for (int i = 0; i < comparison->run_count && done; i++)
         done = read_curve(store, comparison, i, error) && read_times(store, comparison, i, error) &&
                compare_read_reach(store, comparison, i, error) &&

@@ -447,3 +447,26 @@ bool store_find_matrix(Store *store, const char *specification, int64_t *id, Err
     }
     return store_end(store, done, error);
 }
+
+bool store_next_matrix(Store *store, int64_t after, int64_t *id, char **specification,
+                       Error *error) {
+    Query query;
+    bool has_memory = true;
+    *id = 0;
+    *specification = NULL;
+    if (!query_begin(&query, store,
+                     "SELECT id, specification FROM matrices WHERE id > ? ORDER BY id LIMIT 1",
+                     error))
+        return false;
+    query_put_integer(&query, after);
+    while (query_next(&query)) {
+        *id = query_integer(&query, 0);
+        *specification = strdup(query_word(&query, 1));
+        has_memory = *specification != NULL;
+    }
+    if (query_end(&query, "the matrices cannot be read", error) && has_memory)
+        return true;
+    free(*specification);
+    *specification = NULL;
+    return has_memory ? false : error_fail(error, ERROR_MEMORY, "no memory for a matrix");
+}

@@ -57,3 +57,7 @@ char *store_read_script(Store *store, const char *hash, size_t *length, Error *e
 // with. Gives its id, new or known.
 bool store_find_matrix(Store *store, const char *specification, int64_t *id,
                        Error *error) MUST_CHECK;
+// The first whose id is above `after`, and what was asked for, which the caller frees. *id is 0
+// after the last.
+bool store_next_matrix(Store *store, int64_t after, int64_t *id, char **specification,
+                       Error *error) MUST_CHECK;

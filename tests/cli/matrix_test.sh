@@ -38,6 +38,30 @@ expect_err "7/8 done before"
 expect_err "8/8 done: "
 end
 
+begin "a comment that is edited leaves a matrix what it has, and code does not"
+write_tiny
+run matrix "$tiny" -p fp32,bf16 --steps 3
+expect_err "2/2 done: "
+{
+    echo "-- Another word."
+    cat "$tiny"
+} >"$folder/told.lua" && mv "$folder/told.lua" "$tiny"
+run matrix "$tiny" -p fp32,bf16,fp16 --steps 3
+expect_err "2/3 done before"
+expect_no_out "script" # one group would be two
+if command -v sqlite3 >/dev/null; then # as older histories have it: by the hash of the whole text
+    sqlite3 "$MPBENCH_DB" "UPDATE matrices SET specification = 'script ' || (SELECT script_hash FROM runs
+        WHERE matrix = matrices.id LIMIT 1) || substr(specification, 70) WHERE id = (SELECT max(matrix) FROM runs)"
+    run matrix "$tiny" -p fp32,bf16,fp16 --steps 3
+    expect_err "3/3 done before"
+    run matrix "$tiny" -p fp32,bf16,fp16 --steps 4
+    ! grep -q "done before" "$folder/err" || fail "another code was taken for the same"
+fi
+echo "local other" | cat - "$tiny" >"$folder/told.lua" && mv "$folder/told.lua" "$tiny"
+run matrix "$tiny" -p fp32,bf16,fp16 --steps 3
+! grep -q "done before" "$folder/err" || fail "another code was taken for the same"
+end
+
 begin "scales, layers and what is kept vary like precisions"
 matrix -p fp16 --loss-scale dynamic,1 --layer 'fc2=auto,fp32' --keep-fp32 all,losses+functions --steps 5
 expect_status 0

@@ -4,7 +4,9 @@
 
 #include <sys/types.h>
 
+#include "base/hash.h"
 #include "cli/cli.h"
+#include "store/record.h"
 #include "store/store.h"
 
 enum { MATRIX_MOST_CELLS = 256, MATRIX_MOST_KEYS = 320, MATRIX_NAME_SIZE = 256 };
@@ -53,8 +55,15 @@ void matrix_free(Matrix *matrix);
 int matrix_count(const Matrix *matrix, CellState state);
 // "fp16, lr=0.1, seed 2"
 void matrix_cell_name(const Matrix *matrix, const MatrixCell *cell, char name[MATRIX_NAME_SIZE]);
-// Gives the matrix its id and every cell what the history knows of it.
+// To each cell that a run is of: whether it finished, or goes on.
+void matrix_note_run(Matrix *matrix, const RunRecord *run);
+
+// matrix_history.c. Gives the matrix its id and every cell what the history knows of it. A matrix
+// is known by the code of its experiment: a comment that was edited makes no other.
 bool matrix_find_runs(Store *store, Matrix *matrix, Error *error) MUST_CHECK;
+// What a specification begins with; the hash is that of lua_code_hash.
+#define MATRIX_OF_CODE "code "
+bool matrix_hash_code(const char *path, char hex[HASH_HEX_SIZE], Error *error) MUST_CHECK;
 
 enum { MATRIX_MOST_ARGUMENTS = 2048 };
 

@@ -132,23 +132,6 @@ static bool add_cells(const Cli *cli, Matrix *matrix, Error *error) {
     return true;
 }
 
-static bool hash_file(const char *path, char hex[HASH_HEX_SIZE], Error *error) {
-    uint8_t digest[HASH_BYTES];
-    char buffer[4096];
-    size_t length;
-    Sha256 hash;
-    FILE *file = fopen(path, "rb");
-    if (!file)
-        return error_fail(error, ERROR_FAILED, "%.300s: cannot be read", path);
-    sha256_init(&hash);
-    while ((length = fread(buffer, 1, sizeof buffer, file)) > 0)
-        sha256_add(&hash, buffer, length);
-    fclose(file);
-    sha256_end(&hash, digest);
-    sha256_format(hex, digest);
-    return true;
-}
-
 static bool fail_key(const MatrixKey *key, const LuaExperimentInfo *info, Error *error) {
     char list[300];
     Phrase known = phrase_begin(list, sizeof list);
@@ -225,13 +208,13 @@ static bool check_values(const Cli *cli, const Matrix *matrix, const char *path,
 static bool specify(const Cli *cli, Matrix *matrix, Error *error) {
     char path[EXPERIMENT_PATH_SIZE], hex[HASH_HEX_SIZE];
     if (!experiment_find(matrix->experiment, path, sizeof path, error) ||
-        !check_values(cli, matrix, path, error) || !hash_file(path, hex, error))
+        !check_values(cli, matrix, path, error) || !matrix_hash_code(path, hex, error))
         return false;
     TextStream text;
     if (!text_stream_open(&text))
         return fail_memory(error);
     FILE *out = text.stream;
-    fprintf(out, "script %s\n", hex);
+    fprintf(out, MATRIX_OF_CODE "%s\n", hex);
     if (cli->run.recipe)
         fprintf(out, "recipe %s\n", cli->run.recipe);
     if (cli->run.device)
@@ -345,7 +328,7 @@ static bool is_of_cell(const Matrix *matrix, const MatrixCell *cell, const RunRe
     return varied == matrix->key_count;
 }
 
-static void note_run(Matrix *matrix, const RunRecord *run) {
+void matrix_note_run(Matrix *matrix, const RunRecord *run) {
     bool in_progress = run_status_goes_on(run->status);
     for (int i = 0; i < matrix->cell_count; i++) {
         MatrixCell *cell = &matrix->cells[i];
@@ -358,26 +341,6 @@ static void note_run(Matrix *matrix, const RunRecord *run) {
             cell->state = CELL_ELSEWHERE;
         }
     }
-}
-
-bool matrix_find_runs(Store *store, Matrix *matrix, Error *error) {
-    RunRecord *runs;
-    int count;
-    if (matrix->id == 0 && !store_find_matrix(store, matrix->specification, &matrix->id, error))
-        return false;
-    RunFilter filter = {.matrix = matrix->id};
-    if (!store_list_runs(store, &filter, &runs, &count, error))
-        return false;
-    bool done = true;
-    for (int i = 0; i < count && done; i++) {
-        RunRecord run = {.id = 0};
-        done = store_read_run(store, runs[i].id, &run, error);
-        if (done)
-            note_run(matrix, &run);
-        record_clear(&run);
-    }
-    store_free_runs(runs, count);
-    return done;
 }
 
 // ---- the child's command line -------------------------------------------------------------------

@@ -1,0 +1,78 @@
+// What the history has of a matrix, by whatever name it was kept.
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/lua_code.h"
+#include "cli/train/matrix.h"
+#include "data/file.h"
+#include "store/runs.h"
+
+// What older specifications begin with: the hash was that of the whole text, comments too.
+static const char of_text[] = "script ";
+
+enum { OF_TEXT = sizeof of_text - 1, OF_CODE = sizeof MATRIX_OF_CODE - 1, HEX = HASH_HEX_SIZE - 1 };
+
+bool matrix_hash_code(const char *path, char hex[HASH_HEX_SIZE], Error *error) {
+    const uint64_t most = 1 << 28;
+    uint8_t *bytes;
+    size_t size;
+    if (!file_read(path, most, &bytes, &size, error))
+        return false;
+    bool done = lua_code_hash((const char *)bytes, size, hex);
+    free(bytes);
+    return done || error_fail(error, ERROR_MEMORY, "no memory for the matrix");
+}
+
+static bool note_runs(Store *store, Matrix *matrix, int64_t id, Error *error) {
+    RunRecord *runs;
+    int count;
+    RunFilter filter = {.matrix = id};
+    if (!store_list_runs(store, &filter, &runs, &count, error))
+        return false;
+    bool done = true;
+    for (int i = 0; i < count && done; i++) {
+        RunRecord run = {.id = 0};
+        done = store_read_run(store, runs[i].id, &run, error);
+        if (done)
+            matrix_note_run(matrix, &run);
+        record_clear(&run);
+    }
+    store_free_runs(runs, count);
+    return done;
+}
+
+// Whether it asks for the same, of a text whose code is the same. The text of a script of which no
+// run is left is gone: then it has nothing to offer.
+static bool is_same(Store *store, const Matrix *matrix, const char *older) {
+    char hash[HASH_HEX_SIZE], code[HASH_HEX_SIZE];
+    size_t length;
+    Error unknown;
+    if (strncmp(older, of_text, OF_TEXT) != 0 || strlen(older) < OF_TEXT + HEX ||
+        strcmp(older + OF_TEXT + HEX, matrix->specification + OF_CODE + HEX) != 0)
+        return false;
+    memcpy(hash, older + OF_TEXT, HEX);
+    hash[HEX] = 0;
+    char *text = store_read_script(store, hash, &length, &unknown);
+    bool is_known = text && lua_code_hash(text, length, code);
+    free(text);
+    return is_known && strncmp(code, matrix->specification + OF_CODE, HEX) == 0;
+}
+
+static bool note_older(Store *store, Matrix *matrix, Error *error) {
+    int64_t id = 0;
+    bool done = true;
+    do {
+        char *specification;
+        done = store_next_matrix(store, id, &id, &specification, error);
+        if (done && id > 0 && is_same(store, matrix, specification))
+            done = note_runs(store, matrix, id, error);
+        free(specification);
+    } while (done && id > 0);
+    return done;
+}
+
+bool matrix_find_runs(Store *store, Matrix *matrix, Error *error) {
+    if (matrix->id == 0 && !store_find_matrix(store, matrix->specification, &matrix->id, error))
+        return false;
+    return note_older(store, matrix, error) && note_runs(store, matrix, matrix->id, error);
+}

@@ -1,0 +1,57 @@
+// What of a Lua text is code.
+#include "base/lua_code.h"
+#include "tests/test.h"
+
+static void comments_and_blanks_are_one_space(void) {
+    static const struct {
+        const char *text, *code;
+    } rows[] = {
+        {"", ""},
+        {"-- all of it", ""},
+        {"-- first\n\n\tlocal x = 1 -- why\n\n  return x\n", "local x = 1 return x"},
+        {"a--[[ long\n-- ]]b", "a b"},
+        {"a --[==[ ]] ]=] ]==] b", "a b"},
+        {"a --[= short\nb", "a b"},
+        {"a --[[ never ended", "a"},
+        {"x = '-- no  comment'", "x = '-- no  comment'"},
+        {"x = \"it\\\"s -- \\\\\" -- one", "x = \"it\\\"s -- \\\\\""},
+        {"x = [[\n-- text\n\n]] -- one", "x = [[\n-- text\n\n]]"},
+        {"x = [=[ ]] --[[ ]=] .. y", "x = [=[ ]] --[[ ]=] .. y"},
+        {"t[ [[x  y]] ] = t[u[1]] -- [[", "t[ [[x  y]] ] = t[u[1]]"},
+        {"x = 5 - -3", "x = 5 - -3"},
+        {"x = 'never ended  \\", "x = 'never ended  \\"},
+        {"x = [==[ never  ]=] ended", "x = [==[ never  ]=] ended"},
+        {"x = 1 -", "x = 1 -"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char code[64], again[64];
+        const size_t length = strlen(rows[i].text);
+        size_t used = lua_code(rows[i].text, length, code);
+        CHECK(used <= length);
+        code[used] = 0;
+        CHECK_TEXT(code, rows[i].code);
+        CHECK_INT((int)lua_code(code, used, again), (int)used); // of code nothing is left out
+    }
+}
+
+static void texts_that_differ_in_words_alone_have_one_hash(void) {
+    static const char plain[] = "local x = 1\nreturn x",
+                      told[] = "-- One.\nlocal x = 1\n\nreturn x\n";
+    static const char other[] = "local x = 2\nreturn x", zero[] = "x\0-- y";
+    char hex[4][HASH_HEX_SIZE];
+    CHECK(lua_code_hash(plain, strlen(plain), hex[0]));
+    CHECK(lua_code_hash(told, strlen(told), hex[1]));
+    CHECK(lua_code_hash(other, strlen(other), hex[2]));
+    CHECK(lua_code_hash(zero, sizeof zero - 1, hex[3]));
+    CHECK_TEXT(hex[0], hex[1]);
+    CHECK(strcmp(hex[0], hex[2]) != 0);
+    char expected[HASH_HEX_SIZE];
+    sha256_hex(expected, "x\0", 2); // a zero is no blank
+    CHECK_TEXT(hex[3], expected);
+}
+
+int main(void) {
+    RUN_TEST(comments_and_blanks_are_one_space);
+    RUN_TEST(texts_that_differ_in_words_alone_have_one_hash);
+    return test_end();
+}

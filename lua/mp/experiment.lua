@@ -19,7 +19,7 @@ local declared = {
     name = "string", about = "string", params = "table", data = "function", model = "function",
     precision = "table string", loss = "function", eval = "function", optim = "function",
     schedule = "table function", scaler = "string number table function",
-    clip = "number function", accumulate = "number", run = "function",
+    clip = "number function", accumulate = "number", average = "number function", run = "function",
 }
 
 local param_types = { number = true, string = true, boolean = true }
@@ -174,12 +174,29 @@ end
 
 -- ---- the standard loop ----------------------------------------------------------------------------
 
--- What the test data says of the model: the clock of the steps stands still meanwhile.
-local function evaluate(spec, model, loader)
+-- What the test data says of the model, or of the average of its weights, where there is one: the
+-- clock of the steps stands still meanwhile.
+local function evaluate(spec, model, average, loader)
     engine.evaluating(true)
-    local means = evaluation.means(spec.eval, model, loader)
+    local means
+    if average then
+        means = average:with(evaluation.means, spec.eval, model, loader)
+    else
+        means = evaluation.means(spec.eval, model, loader)
+    end
     engine.evaluating(false)
     return means
+end
+
+-- Of the weights as they are once the optimizer is made, which may have set them.
+local function average_of(spec, model, params)
+    local decay = spec.average
+    if type(decay) == "function" then decay = call("average", decay, params) end
+    if decay == nil then return nil end
+    if type(decay) ~= "number" or not (decay >= 0 and decay < 1) then
+        engine.fail(("average: a decay from 0 to below 1 expected, got %s"):format(strict.shown(decay)))
+    end
+    return core.optim.EMA(model, decay)
 end
 
 local function scaler_of(spec)
@@ -243,6 +260,7 @@ local function run_declared(spec, run)
         refuse("optim", "an optimizer", opt)
     end
     if schedule then opt:schedule(schedule) end
+    local average = average_of(spec, model, p)
     local scaler = scaler_of(spec)
     engine.plan(total, epochs)
     if spec.eval and type(data.test) == "userdata" then evaluation.try(spec.eval, model, data.test) end
@@ -266,6 +284,7 @@ local function run_declared(spec, run)
                     call("clip", spec.clip, parameters)
                 end
                 scaler:step(opt)
+                if average then average:update(opt) end
                 scaler:update()
                 engine.log { loss = loss }
                 steps = steps + 1
@@ -273,7 +292,7 @@ local function run_declared(spec, run)
             end
         end
         if data.test and spec.eval then
-            local metrics = evaluate(spec, model, data.test)
+            local metrics = evaluate(spec, model, average, data.test)
             engine.log(metrics)
             engine.result(metrics)
         end

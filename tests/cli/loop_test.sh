@@ -104,6 +104,46 @@ expect_status 0
 ! grep -q 'warm-up' "$folder/err" || fail "what is as long as its warm-up is told"
 end
 
+# ---- an average of the weights ---------------------------------------------------------------------
+
+# Weights -7, -13, -18, -22, -25, -27 and -28, of which by hand, from 0 on: half of what it was and
+# half of the weight. Evaluations between the steps must leave the weights as they were.
+begin "a declared average moves with each step, and is what is evaluated"
+sed 's/accumulate = 4,/accumulate = 4, average = 0.5,/' "$folder/last.lua" >"$folder/mean.lua"
+run run "$folder/mean.lua" -p fp32 --json --name mean
+expect_status 0
+expect_out '"weight":-26.0703125[,}]'
+run run "$folder/mean.lua" -p fp32 --json --steps 2
+expect_out '"weight":-7[,}]' # of -7 and -10.5
+sed 's/epochs = 3 }/epochs = 3, decay = 0.5 }/; s/accumulate = 4,/accumulate = 4, average = function(p) return p.decay end,/' \
+    "$folder/last.lua" >"$folder/chosen.lua"
+run run "$folder/chosen.lua" -p fp32 --json
+expect_out '"weight":-26.0703125[,}]'
+run run "$folder/chosen.lua" -p fp32 --json --set decay=0
+expect_out '"weight":-28[,}]'
+end
+
+begin "a step that is skipped leaves a declared average alone, and a fork goes on with it"
+sed 's|return m(b.x):sum() end|return m(b.x):sum() * (opt:lr() > 4 and opt:lr() < 6 and 1 / 0 or 1) end|' \
+    "$folder/mean.lua" >"$folder/skips.lua"
+run run "$folder/skips.lua" -p fp32 --loss-scale dynamic --json
+expect_status 0
+expect_out '"applied":2,"skipped":5'
+expect_out '"weight":-8.25[,}]' # of -7 and -13
+run fork mean --at 3 --name again --json
+expect_status 0
+expect_out '"weight":-26.0703125[,}]'
+end
+
+begin "an average without sense is refused before the first step"
+for decay in -0.5 1 0/0 'function() return "half" end'; do
+    sed "s|accumulate = 4,|average = $decay,|" "$folder/gather.lua" >"$folder/decay.lua"
+    run run "$folder/decay.lua" -p fp32
+    expect_status 1
+    expect_err 'average: a decay from 0 to below 1 expected, got'
+done
+end
+
 # ---- an evaluation that fails ---------------------------------------------------------------------
 
 begin "an evaluation that cannot be made is found before the first step"

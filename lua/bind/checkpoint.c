@@ -169,8 +169,12 @@ static bool restore(Session *session, bool at_end, Error *error) {
     allocator_forget_peaks(session->engine->device->allocator); // garbage gathered on the way
     session->resume = NULL;
     session->run->is_silent = false;
-    session->kept_step = session->run->step;
     const Run *run = session->run;
+    // A fork keeps its own beginning: what lies before it is another run's, with other options.
+    const bool begins = run->options->parent && keeps(session) && !at_end;
+    session->kept_step = begins ? 0 : run->step;
+    if (done && begins)
+        session->checkpoint_why = "fork";
     session->stops = run->step_limit > 0 && run->step >= run->step_limit;
     done = done && (!run->recorder || recorder_go_on(run->recorder, session->run, error));
     if (done)

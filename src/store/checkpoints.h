@@ -8,7 +8,8 @@ typedef struct CheckpointRow {
     int64_t id, run, step;
     int segment;
     int64_t created_ms, bytes;
-    char why[16];               // "asked", "periodic", "stop", "end"; to be gone on from by their
+    char why[16];               // "asked", "periodic", "fork" (where it began as one), "stop",
+                                // "end"; to be gone on from by their
                                 // weights alone: "weights", of a run that was stopped in the middle
                                 // of a step, "final", what a script left after the last step's
     char hash[65];              // SHA-256 of the file

@@ -47,10 +47,9 @@ expect_out 'run 2, that it was forked from at step 285, had diverged by step 151
 end
 
 begin "a fork is not forked from before its own beginning, which is its parent's, nor where it kept nothing"
-for at in 150 200; do
-    run fork late --at $at
-    expect_usage_error "--at $at: run late began at step 200, as a fork of run 1: fork that one, .mpbench fork 1 --at $at.\$"
-done
+run fork late --at 150
+expect_usage_error '--at 150: run late began at step 200, as a fork of run 1: fork that one, .mpbench fork 1 --at 150.$'
+: >"$folder/checkpoints/$(($("$mpbench" ls | wc -l)))" # where the next run's are to lie
 forked broken --at 200 --set mark=1 --name bare
 run fork bare --at 230
 expect_usage_error "--at 230: run bare, a fork of run 1 at step 200, has no checkpoint up to there; .mpbench show. lists"

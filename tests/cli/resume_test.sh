@@ -50,6 +50,26 @@ for id in 2 3; do
 done
 end
 
+begin "a fork keeps its own beginning, so that each of its steps can be forked and resumed"
+run run "$folder/long.lua" --threads 1 -p fp16 --steps 200 --name stem --db "$folder/forks.db"
+run fork stem --at 137 --set lr=2e-2 --name branch --db "$folder/forks.db"
+run fork branch --at 150 --name leaf --db "$folder/forks.db"
+expect_status 0
+run fork branch --at 137 --name twin --db "$folder/forks.db"
+expect_status 0
+run resume branch --at 140 --db "$folder/forks.db"
+expect_status 0
+points() { # RUN: from step 151 on
+    "$mpbench" export "$1" --format csv --db "$folder/forks.db" | awk -F, '$1 > 150' | cut -d, -f1,3,5
+}
+points branch >"$folder/of-branch"
+[ "$(wc -l <"$folder/of-branch")" -ge 50 ] || fail "nothing was exported: $(head -n 2 "$folder/of-branch")"
+for fork in leaf twin; do
+    points $fork | cmp -s - "$folder/of-branch" || fail "$fork goes another way than the fork did"
+done
+points stem | cmp -s - "$folder/of-branch" && fail "the fork's own rate changed nothing"
+end
+
 begin "what a fork cost is shown as of its own steps"
 "$mpbench" show 2 >"$folder/out"
 expect_out "fork of *1 at step 300"

@@ -252,8 +252,8 @@ TEXT
 ## Experiments
 
 Memory is the most at once, of each purpose at its own highest. In fp8 the optimizer's has what delayed scales
-are found from, too: the largest factors of 1,024 steps, 0.8 MiB for every 64 layers begun. Joules are unknown
-where nothing measures them.
+are found from, too: the largest factors of 1,024 steps, 12 KiB for every layer. Joules are unknown where nothing measures
+them.
 TEXT
     cat "$folder/sections"
     cat <<TEXT

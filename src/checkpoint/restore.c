@@ -240,8 +240,12 @@ static bool ready_scales(const Checkpoint *checkpoint, Engine *engine, Error *er
     const char *ended = checkpoint_note(checkpoint, "chances");
     engine->ended = ended ? strtoull(ended, NULL, 10) : 0;
     engine->chances = 0;
-    if (safe_header_find(safe_header(checkpoint->file), "scales"))
-        return delayed_prepare(engine, error);
+    const SafeEntry *scales = safe_header_find(safe_header(checkpoint->file), "scales");
+    if (scales) { // whose shape is checked with that of all others
+        const uint64_t most = (scales->end - scales->begin) / sizeof(float);
+        const uint64_t rows = scales->ndim > 0 ? (uint64_t)scales->shape[0] : 0;
+        return delayed_make(engine, rows > 0 && rows <= most ? (int64_t)rows : 1, error);
+    }
     delayed_clear(&engine->delayed);
     return true;
 }

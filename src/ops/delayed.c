@@ -4,8 +4,6 @@
 
 #include "ops/engine.h"
 
-enum { ROWS_TOGETHER = 64 * FACTOR_ROLES };
-
 // Rows that nothing was noted in: their scale is 1.
 static Tensor *rows_new(Engine *engine, int64_t rows, int64_t width, Error *error) {
     const int64_t shape[] = {rows, width};
@@ -22,9 +20,8 @@ static Tensor *rows_new(Engine *engine, int64_t rows, int64_t width, Error *erro
     return state;
 }
 
-static int64_t rows_of(const Engine *engine) {
-    const int64_t wanted = (int64_t)policy_layer_count(engine->policy) * FACTOR_ROLES;
-    return (wanted + ROWS_TOGETHER - 1) / ROWS_TOGETHER * ROWS_TOGETHER;
+static int64_t rows_wanted(const Engine *engine) {
+    return (int64_t)policy_layer_count(engine->policy) * FACTOR_ROLES;
 }
 
 static int64_t width_of(const Engine *engine) {
@@ -32,37 +29,47 @@ static int64_t width_of(const Engine *engine) {
 }
 
 size_t delayed_bytes(const Engine *engine) {
-    return (size_t)(rows_of(engine) * width_of(engine)) * sizeof(float);
+    const Tensor *state = engine->delayed.state;
+    const int64_t rows = state ? state->view.shape[0] : rows_wanted(engine);
+    const int64_t width = state ? state->view.shape[1] : width_of(engine);
+    return (size_t)(rows * width) * sizeof(float);
 }
 
-bool delayed_prepare(Engine *engine, Error *error) {
+// What there was stays as it is.
+static bool keep_rows(Tensor *state, const Tensor *had, Error *error) {
+    View kept = state->view;
+    kept.shape[0] = had->view.shape[0];
+    Tensor *part = tensor_view(state, &kept, error);
+    bool done = part && tensor_copy_into(part, had, error);
+    tensor_release(part);
+    return done;
+}
+
+static bool grow(Engine *engine, Error *error) {
     Delayed *delayed = &engine->delayed;
-    const int64_t wanted = (int64_t)policy_layer_count(engine->policy) * FACTOR_ROLES;
-    const int64_t had = delayed->state ? delayed->state->view.shape[0] : 0;
-    if (wanted <= had)
+    const int64_t wanted = rows_wanted(engine);
+    if (delayed->state && wanted <= delayed->state->view.shape[0])
         return true;
-    Tensor *state = rows_new(engine, rows_of(engine), width_of(engine), error);
-    if (!state)
+    const int64_t width = delayed->state ? delayed->state->view.shape[1] : width_of(engine);
+    Tensor *state = rows_new(engine, wanted, width, error);
+    if (!state || (delayed->state && !keep_rows(state, delayed->state, error))) {
+        tensor_release(state);
         return false;
-    if (had > 0) {
-        View kept = state->view;
-        kept.shape[0] = had;
-        Tensor *part = tensor_view(state, &kept, error);
-        bool done = part && tensor_copy_into(part, delayed->state, error);
-        tensor_release(part);
-        if (!done) {
-            tensor_release(state);
-            return false;
-        }
     }
     tensor_release(delayed->state);
     delayed->state = state;
     return true;
 }
 
+bool delayed_make(Engine *engine, int64_t rows, Error *error) {
+    delayed_clear(&engine->delayed);
+    engine->delayed.state = rows_new(engine, rows, width_of(engine), error);
+    return engine->delayed.state != NULL;
+}
+
 float *delayed_scale(Engine *engine, int layer, FactorRole role, Error *error) {
     const int64_t row = (int64_t)layer * FACTOR_ROLES + role;
-    if (!delayed_prepare(engine, error))
+    if (!grow(engine, error))
         return NULL;
     Tensor *state = engine->delayed.state;
     tensor_written(state);

@@ -14,9 +14,10 @@ typedef struct Delayed {
     Tensor *state; // fp32 [rows, SCALE_HISTORY + history]; NULL: nothing was scaled so yet
 } Delayed;
 
-// Makes room for all layers that there are.
-bool delayed_prepare(Engine *engine, Error *error) MUST_CHECK;
-// What that room takes, whether it was made or not.
+// Makes room of so many rows anew, for what a checkpoint has: of fewer layers than there are, or of
+// more. Room for the layers that there are is made when one of them is first scaled so.
+bool delayed_make(Engine *engine, int64_t rows, Error *error) MUST_CHECK;
+// What there is takes, or would, where there is none yet.
 size_t delayed_bytes(const Engine *engine);
 // Where scale and largest of this kind of factor lie; NULL on failure.
 float *delayed_scale(Engine *engine, int layer, FactorRole role, Error *error) MUST_CHECK;

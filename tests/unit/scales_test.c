@@ -87,6 +87,27 @@ static void what_was_met_is_forgotten_in_time(void) {
     engine_close();
 }
 
+// Room is made for the layers that there are, and for what a checkpoint has: of a program that made
+// room for 64 at once, or of a model that had fewer layers by then.
+static void room_is_as_large_as_the_layers_need(void) {
+    static const int64_t rows[] = {FACTOR_ROLES, (int64_t)64 * FACTOR_ROLES};
+    open_with("cpu", "fp8", NULL);
+    step(4, 1, 1);
+    const size_t row = (SCALE_HISTORY + 1024) * sizeof(float);
+    CHECK_INT(delayed_bytes(engine),
+              (int64_t)(2 * FACTOR_ROLES * row)); // layer 0 is outside of all
+    engine_close();
+    for (int i = 0; i < 2; i++) {
+        open_with("cpu", "fp8", NULL);
+        CHECK(delayed_make(engine, rows[i], NULL));
+        step(4, 1, 1);
+        CHECK(state_of(FACTOR_ACTIVATION, SCALE_NOW) == 112);
+        CHECK(state_of(FACTOR_WEIGHT, SCALE_NOW) == 448);
+        CHECK_INT(engine->delayed.state->view.shape[0], i == 0 ? 2 * FACTOR_ROLES : rows[1]);
+        engine_close();
+    }
+}
+
 // Looking at a model changes nothing of its training.
 static void without_a_tape_nothing_is_noted(void) {
     open_with("cpu", "fp8", NULL);
@@ -360,6 +381,7 @@ static void other_operations_stay_as_they_are(void) {
 int main(void) {
     RUN_TEST(golden_delayed_scales);
     RUN_TEST(what_was_met_is_forgotten_in_time);
+    RUN_TEST(room_is_as_large_as_the_layers_need);
     RUN_TEST(without_a_tape_nothing_is_noted);
     RUN_TEST(recipes_are_read_and_refused_by_name);
     RUN_TEST(a_recipe_that_no_layer_heeds_is_told_of);

@@ -38,6 +38,7 @@ static ConvProblem problem_of(const Device *device, ConvPass pass, const ConvAtt
 
 typedef enum ConvWay {
     WAY_COLUMNS, // our own product, in the formats given
+    WAY_PLACES,  // the same, a place at a time
     WAY_LOW,     // the library in bf16
     WAY_FP32,    // the library in fp32, with conversions where the formats are others
 } ConvWay;
@@ -83,6 +84,21 @@ static bool columns_pay_in_pairs(const ConvProblem *problem, ConvPass pass) {
             (problem->channels >= FEW_CHANNELS && (is_strided(problem) || is_single(problem))));
 }
 
+// Where places were measured to be faster than the others: on small images, of which much is
+// padding that they leave out. `low`: other formats than fp32 are read, which the others convert
+// beforehand; `pairs`: not so, but of bf16 as it is.
+static bool places_pay(const ConvProblem *problem, bool low, bool pairs) {
+    enum { SMALL = 8 };
+    const int64_t width = problem->out_size[1];
+    if (!conv_places_can(problem) || is_single(problem))
+        return false;
+    if (width < NARROW)
+        return true;
+    if (problem->channels < FEW_CHANNELS || problem->filters < FEW_CHANNELS)
+        return false;
+    return width <= SMALL ? pairs || is_strided(problem) : low && !pairs && is_strided(problem);
+}
+
 static const View *written_by(ConvPass pass, const ConvArrays *arrays) {
     return pass == CONV_FORWARD          ? &arrays->y
            : pass == CONV_BACKWARD_INPUT ? &arrays->x
@@ -104,6 +120,8 @@ static ConvWay choose_way(const Device *device, const ConvProblem *problem,
     }
     if (is_empty(problem))
         return WAY_COLUMNS;
+    if (!(low && isa_has_amx()) && places_pay(problem, low, all_bf16 && bf16_pays))
+        return WAY_PLACES;
     // Of groups the library's pairs mix sums of weights that are not finite with their neighbours'.
     const bool mixes = pass == CONV_BACKWARD_WEIGHT && problem->groups > 1;
     if (all_bf16 && bf16_pays && onednn_has_bf16() && out->format != FORMAT_FP16 && !mixes)
@@ -168,6 +186,8 @@ static void relu(const Device *device, const View *view) {
 
 static bool run_way(Device *device, ConvWay way, const ConvProblem *problem,
                     const ConvArrays *arrays, Error *error) {
+    if (way == WAY_PLACES) // no padding is multiplied
+        return conv_places_run(device, problem, arrays, error);
     if (conv_pads_special(device, problem, arrays))
         return conv_bands_run(device, problem, arrays, error);
     if (way == WAY_LOW && meets_what_is_not_finite(device, problem, arrays))
@@ -235,7 +255,7 @@ static void turn_range(void *context, int64_t all_begin, int64_t all_end, int th
 // The library is about half as fast again forwards as backwards, and our product needs no sums over
 // overlapping windows there.
 static bool can_turn(const ConvProblem *problem, ConvWay way) {
-    bool can = problem->groups == 1 && way != WAY_LOW && !is_empty(problem) &&
+    bool can = problem->groups == 1 && way != WAY_LOW && way != WAY_PLACES && !is_empty(problem) &&
                problem->channels >= VERY_FEW_CHANNELS && problem->out_size[1] >= NARROW;
     for (int i = 0; i < 2; i++)
         can = can && problem->stride[i] == 1 && problem->kernel[i] > 1 &&

@@ -2,6 +2,7 @@
 //
 // conv.c brings the arrays of a call into one of two forms and chooses the way; conv_columns.c
 // lays windows out as the rows of a matrix and multiplies (any format, any geometry);
+// conv_places.c multiplies the images of a batch a place at a time, without their padding;
 // conv_library.c has the library of onednn.c do it (fp32; bf16 where the processor has instructions
 // for it); conv_bands.c leaves the padding out of the sums where weights are infinite or NaN.
 // Private to this folder; called on the thread that drives the device.
@@ -46,6 +47,14 @@ static inline double conv_cost(const ConvProblem *problem) {
     return (double)conv_out_pixels(problem) * (double)problem->filters *
            (double)(conv_window(problem) + 16) / 30;
 }
+
+// ---- conv_places.c ------------------------------------------------------------------------------
+
+// Whether a place at a time is a way of this problem: a forward pass or an input's gradient, with
+// enough images and channels to multiply.
+bool conv_places_can(const ConvProblem *problem);
+bool conv_places_run(Device *device, const ConvProblem *problem, const ConvArrays *arrays,
+                     Error *error);
 
 // ---- conv_library.c -----------------------------------------------------------------------------
 

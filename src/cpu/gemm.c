@@ -90,9 +90,9 @@ static void choose_parts(Plan *plan, const Gemm *gemm) {
     }
 }
 
-static const GemmKernels *choose_kernels(const GemmWays *ways, const Gemm *gemm) {
-    bool both = gemm->a.format == FORMAT_BF16 && gemm->b.format == FORMAT_BF16;
-    return ways->pairs && gemm->pairs && both ? ways->pairs : ways->plain;
+static const GemmKernels *choose_kernels(const GemmWays *ways, Format a, Format b, bool pairs) {
+    bool both = a == FORMAT_BF16 && b == FORMAT_BF16;
+    return ways->pairs && pairs && both ? ways->pairs : ways->plain;
 }
 
 static Plan make_plan(const GemmWays *ways, const Gemm *gemm) {
@@ -102,7 +102,7 @@ static Plan make_plan(const GemmWays *ways, const Gemm *gemm) {
     assert(format_trains(gemm->c.format));
     assert(!gemm->bias || format_trains(gemm->bias_format));
 
-    Plan plan = {.kernels = choose_kernels(ways, gemm),
+    Plan plan = {.kernels = choose_kernels(ways, gemm->a.format, gemm->b.format, gemm->pairs),
                  .threads = 1,
                  .row_parts = 1,
                  .column_parts = 1,
@@ -373,6 +373,11 @@ static GemmWays ways_here(void) {
     ways.tiles = isa_has_amx() ? &gemm_tiles : NULL;
 #endif
     return ways;
+}
+
+const GemmKernels *gemm_kernels_for(Format a, Format b, bool pairs) {
+    const GemmWays ways = ways_here();
+    return choose_kernels(&ways, a, b, pairs);
 }
 
 size_t gemm_workspace_size(const Gemm *gemm) {

@@ -85,6 +85,9 @@ typedef struct GemmWays {
 // Those of a level, or of the next lower level that has its own, without tiles.
 GemmWays gemm_ways_at(IsaLevel level);
 
+// What vectors multiply these two formats by here, `pairs` as of a product.
+const GemmKernels *gemm_kernels_for(Format a, Format b, bool pairs);
+
 // gemm_run and gemm_workspace_size by given ways.
 size_t gemm_workspace_size_by(const GemmWays *ways, const Gemm *gemm);
 void gemm_run_by(const GemmWays *ways, const Gemm *gemm, void *workspace);

@@ -27,6 +27,10 @@ static const ConvCase conv_cases[] = {
     // Windows that lie in the padding as a whole.
     {2, 3, 7, 16, 5, {1, 2}, {1, 1}, {1, 3}, {1, 1}, 1},
     {2, 14, 13, 32, 32, {3, 3}, {1, 1}, {2, 3}, {2, 3}, 2},
+    // Enough images to be the rows of a product: one block of them, and two.
+    {9, 6, 7, 32, 36, {4, 4}, {2, 2}, {1, 1}, {1, 1}, 1},
+    {8, 5, 4, 34, 32, {3, 2}, {2, 3}, {1, 2}, {1, 2}, 1},
+    {70, 1, 1, 32, 40, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1},
 };
 enum { CONV_CASES = sizeof conv_cases / sizeof *conv_cases };
 

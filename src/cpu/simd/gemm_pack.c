@@ -6,7 +6,7 @@
 #include "cpu/simd/gemm_vector.h"
 
 // Panels that are filled side by side, so that each row of the source is read in one stretch.
-enum { PANELS_AT_ONCE = 8, ROWS_AHEAD = 8 };
+enum { PANELS_AT_ONCE = 8, ROWS_AHEAD = 8, LINES_AHEAD = 2 };
 
 static const void *source_at(const GemmSource *source, int64_t line, int64_t step) {
     int64_t at = line * source->line_stride + step * source->step_stride;
@@ -165,9 +165,12 @@ ALWAYS_INLINE void copy_format(GemmWord *to, int64_t stride, const GemmSource *s
                                const Format format, int64_t lines, int64_t depth) {
     for (int64_t line = 0; line < lines; line++, to += stride) {
         const void *from = source_at(source, line, 0);
+        const char *ahead = source_at(source, line + LINES_AHEAD, 0);
         int64_t k = 0;
-        for (; k + LANES <= depth; k += LANES)
+        for (; k + LANES <= depth; k += LANES) {
+            __builtin_prefetch(ahead + k * gemm_bytes(format));
             vector_store(to + k, vector_load_as(from, format, k));
+        }
         for (; k < depth; k++)
             to[k] = number_load(from, format, k);
     }

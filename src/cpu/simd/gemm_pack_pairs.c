@@ -10,6 +10,7 @@ enum {
         8,            // filled side by side, so that each row of the source is read in one stretch
     STEPS_AHEAD = 16, // of rows that are called for
     AHEAD = 256,      // numbers of a line that are called for
+    LINES_AHEAD = 2,
     STRETCH = WORD_NUMBERS * LANES,
 };
 
@@ -144,8 +145,11 @@ void ISA_NAME(gemm_copy)(GemmWord *to, int64_t stride, const GemmSource *source,
                          int64_t depth) {
     for (int64_t line = 0; line < lines; line++, to += stride) {
         const uint16_t *from = source_at(source, line, 0);
-        for (int64_t k = 0; k < depth; k += STRETCH)
+        const uint16_t *ahead = source_at(source, line + LINES_AHEAD, 0);
+        for (int64_t k = 0; k < depth; k += STRETCH) {
+            __builtin_prefetch(ahead + k);
             _mm512_storeu_si512(to + k / WORD_NUMBERS,
                                 _mm512_maskz_loadu_epi16(mask_of(depth - k), from + k));
+        }
     }
 }

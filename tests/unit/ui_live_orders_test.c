@@ -191,6 +191,47 @@ static void several_layers_are_one_change(void) {
     store_close(store);
 }
 
+// The arguments of all orders that wait, in their order; they are answered.
+static const char *orders_sent(Ui *ui, Store *store, const WorkerId *worker) {
+    static char sent[400];
+    RunCommand commands[8];
+    int count = 0;
+    size_t used = 0;
+    sent[0] = 0;
+    CHECK_DONE(store_claim_commands(store, 2, worker->token, commands, 8, &count, &error));
+    for (int i = 0; i < count; i++) {
+        used += (size_t)snprintf(sent + used, sizeof sent - used, "%s%.100s", i > 0 ? " " : "",
+                                 commands[i].argument);
+        commands[i].state = COMMAND_DONE;
+        CHECK_DONE(store_answer_command(store, &commands[i], &error));
+    }
+    live_poll_orders(ui, live_of(ui));
+    return sent;
+}
+
+// What formats brought goes with them, unless another was chosen since.
+static void the_scale_that_formats_brought_is_taken_back_with_them(void) {
+    const LiveFormat policy[] = {{"conv2", format_name(FORMAT_FP16)}};
+    WorkerId worker;
+    Store *store = make_owned_history(&worker);
+    Ui *ui = open_screen(store, 2);
+    RunRecord *run = &live_of(ui)->data.record;
+    draw_screen(ui, 120, 36, false);
+    for (int i = 0; i <= LIVE_MOST_CHANGES; i++) { // the oldest are forgotten
+        snprintf(run->scale_rule, sizeof run->scale_rule, "none");
+        live_set_formats(ui, policy, 1);
+        CHECK_TEXT(orders_sent(ui, store, &worker), "loss_scale=dynamic layer.conv2=fp16");
+    }
+    snprintf(run->scale_rule, sizeof run->scale_rule, "dynamic");
+    screen_live.request(ui, REQUEST_UNDO);
+    CHECK_TEXT(orders_sent(ui, store, &worker), "layer.*=auto loss_scale=none");
+    snprintf(run->scale_rule, sizeof run->scale_rule, "torch");
+    screen_live.request(ui, REQUEST_UNDO);
+    CHECK_TEXT(orders_sent(ui, store, &worker), "layer.*=auto");
+    close_screen(ui);
+    store_close(store);
+}
+
 // The format that space asks for next, for the first layer, `presses` times.
 static const char *format_after(Ui *ui, int presses) {
     while (presses-- > 0)
@@ -390,6 +431,7 @@ int main(void) {
     RUN_TEST(a_replay_comes_to_the_end_and_waits_for_nobody_elsewhere);
     RUN_TEST(formats_are_pending_until_the_worker_answers);
     RUN_TEST(several_layers_are_one_change);
+    RUN_TEST(the_scale_that_formats_brought_is_taken_back_with_them);
     RUN_TEST(space_offers_the_formats_of_the_runs_device);
     RUN_TEST(formats_that_share_scales_have_a_key_of_their_own);
     RUN_TEST(a_run_is_paused_stopped_scaled_and_kept_by_keys);

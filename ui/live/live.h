@@ -126,6 +126,7 @@ typedef struct LiveChange { // of formats, to be taken back
     int layer;              // -1: all of them
     int count;              // of layers
     char (*before)[16];     // what each was set to
+    char scale[64];         // the rule of the loss scale that it came with; "": it was let be
 } LiveChange;
 
 typedef struct LiveExponents { // powers of two

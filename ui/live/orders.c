@@ -8,6 +8,10 @@
 #include "store/runs.h"
 #include "ui/live/live.h"
 
+enum { SCALE_TEXT_SIZE = 64 };
+
+static const char scale_brought[] = "dynamic"; // by formats that need a loss scale, where none is
+
 static Live *state_of(Ui *ui) {
     return ui->state[SCREEN_LIVE];
 }
@@ -117,12 +121,13 @@ static void copy_set(const Live *live, int layer, char out[16]) {
     snprintf(out, 16, "%.15s", set[0] ? set : "auto");
 }
 
-// Keeps what the layers are set to now; the oldest change is forgotten when there are many.
-static void note_change(Live *live, int layer) {
+// Keeps what the layers are set to now; the oldest change is forgotten when there are many. NULL:
+// there was no memory for it.
+static LiveChange *note_change(Live *live, int layer) {
     int first = layer >= 0 ? layer : 0, count = layer >= 0 ? 1 : live->data.record.layer_count;
     char(*before)[16] = malloc((size_t)count * sizeof *before);
     if (!before)
-        return;
+        return NULL;
     for (int i = 0; i < count; i++)
         copy_set(live, first + i, before[i]);
     if (live->change_count == LIVE_MOST_CHANGES) {
@@ -130,7 +135,9 @@ static void note_change(Live *live, int layer) {
         memmove(live->changes, live->changes + 1, (LIVE_MOST_CHANGES - 1) * sizeof *live->changes);
         live->change_count--;
     }
-    live->changes[live->change_count++] = (LiveChange){layer, count, before};
+    LiveChange *change = &live->changes[live->change_count++];
+    *change = (LiveChange){.layer = layer, .count = count, .before = before};
+    return change;
 }
 
 static void set_format(Ui *ui, Live *live, int layer, const char *format) {
@@ -190,6 +197,22 @@ static bool are_alike(const LiveChange *change) {
     return true;
 }
 
+static void send_scale(Ui *ui, Live *live, const char *rule) {
+    char argument[SCALE_TEXT_SIZE + 16], what[SCALE_TEXT_SIZE + 64];
+    snprintf(argument, sizeof argument, "loss_scale=%.*s", SCALE_TEXT_SIZE - 1, rule);
+    snprintf(what, sizeof what, "loss scale %s → %s", word_scale(live->data.scale).text,
+             word_rule(rule).text);
+    send_plain(ui, live, "set", argument, what);
+}
+
+// As it was before formats that need a scale brought theirs; one that was chosen since stays. After
+// the formats, so that no step trains in them without it.
+static void undo_scale(Ui *ui, Live *live, const char *before) {
+    const char *now = live->data.record.scale_rule;
+    if (before[0] && (strcmp(now, scale_brought) == 0 || strcmp(now, before) == 0))
+        send_scale(ui, live, before);
+}
+
 static void undo(Ui *ui, Live *live) {
     if (live->change_count == 0) {
         ui_say(ui, INK_DIM, "no format was changed from here");
@@ -208,6 +231,8 @@ static void undo(Ui *ui, Live *live) {
             if (strcmp(change->before[i], "auto") != 0)
                 done = send_format(ui, live, i, change->before[i]);
     }
+    if (done)
+        undo_scale(ui, live, change->scale);
     if (done || !fits) {
         free(change->before);
         live->change_count--;
@@ -234,17 +259,19 @@ void live_set_formats(Ui *ui, const LiveFormat *formats, int count) {
         return;
     for (int i = 0; i < count; i++)
         has_fp16 = has_fp16 || strcmp(formats[i].format, format_name(FORMAT_FP16)) == 0;
-    if (has_fp16 && strcmp(live->data.record.scale_rule, "none") == 0)
-        send_plain(ui, live, "set", "loss_scale=dynamic", "loss scale → dynamic");
-    note_change(live, -1);
+    LiveChange *change = note_change(live, -1);
+    const char *rule = live->data.record.scale_rule;
+    if (has_fp16 && strcmp(rule, "none") == 0) {
+        if (change)
+            snprintf(change->scale, sizeof change->scale, "%s", rule);
+        send_scale(ui, live, scale_brought);
+    }
     for (int i = 0; i < count; i++)
         if (!send_named(ui, live, &formats[i]))
             return;
 }
 
 // ---- the rest -----------------------------------------------------------------------------------
-
-enum { SCALE_TEXT_SIZE = 64 };
 
 static bool check_scale(Ui *ui, const char *text, Error *error) {
     if (strlen(text) >= SCALE_TEXT_SIZE)
@@ -255,13 +282,8 @@ static bool check_scale(Ui *ui, const char *text, Error *error) {
 
 static void take_scale(Ui *ui, const char *text) {
     Live *live = state_of(ui);
-    char argument[SCALE_TEXT_SIZE + 16], what[SCALE_TEXT_SIZE + 64];
-    if (!*text)
-        return; // thought better of it
-    snprintf(argument, sizeof argument, "loss_scale=%s", text);
-    snprintf(what, sizeof what, "loss scale %s → %s", word_scale(live->data.scale).text,
-             word_rule(text).text);
-    send_plain(ui, live, "set", argument, what);
+    if (*text) // else thought better of it
+        send_scale(ui, live, text);
 }
 
 static void ask_scale(Ui *ui, const Live *live) {

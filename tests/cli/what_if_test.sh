@@ -69,6 +69,7 @@ run show well --what-if=one
 expect_status 0
 expect_out '^one, computed in fp16; its true gradients: largest '
 expect_out '^fp16  *2^0  .* 2^-[0-9]* to 2^[0-9]*'
+expect_out 'loss scales for step [0-9]*$'
 expect_out '^fp8  *own, 2^[0-9.]*  '
 expect_out '^mxfp4  *from 2^-*[0-9.]*  *[0-9.]* %  *0 to [0-9.]* %'
 end

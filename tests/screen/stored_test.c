@@ -60,7 +60,7 @@ static const struct Stored { // keys, then what must be there before the screen 
     {"live-back", "G{{{" KEY_DOWN KEY_DOWN "x", "scrubbed", false},
     {"events", "G\x1b[Z\x1b[Zz", "skipped since", false},
     {"map", "Gm", "share lost", false},
-    {"what-if", "GW", "scales that suit", false},
+    {"what-if", "GW", "scales: these", false},
     {"profile", "GP", "a step", false},
     {"replay", "}}rr)", "paused", true},
     {"compare", "1  c", "accuracy", false},

@@ -44,6 +44,7 @@ static void every_format_says_what_it_would_lose(void) {
     const char *text = frame_text(&ui->frame);
     CHECK_CONTAINS(text, "hidden in fp16 among steps ");
     CHECK_CONTAINS(text, "at the loss scale 2^16");
+    CHECK_CONTAINS(text, "scales: these steps");
     CHECK_TEXT(row_of(text, "fp16"), "fp16 9.7% 9.7% 0 0 2^19 to 2^29");
     CHECK(strncmp(row_of(text, "bf16"), "bf16 0 0 0 0 2^", 15) == 0);
     WhatIfRow rows[FORMAT_COUNT];

@@ -55,19 +55,21 @@ void live_say_scales(const WhatIfScales *scales, bool brief, char *out, size_t s
 static int say_scales(const Live *live, Area area, int row) {
     int count;
     WhatIfScales scales = live_scales_of_all(live, &count);
+    // Gradients of other steps may be larger, or smaller.
+    const char *when = live->data.layers[0].width > 1 ? "these steps" : "this step";
     char text[SENTENCE], which[80];
     if (!scales.is_known)
         return row;
     live_say_scales(&scales, false, which, sizeof which);
     if (scales.least > scales.most)
         snprintf(text, sizeof text,
-                 "No one scale suits all layers: they need 2^%d, and take 2^%d at most.",
-                 scales.least, scales.most);
+                 "No one scale suits all layers in %s: they need 2^%d, and take 2^%d at most.",
+                 when, scales.least, scales.most);
     else if (strncmp(which, "any ", 4) == 0)
-        snprintf(text, sizeof text, "No layer needs a loss scale.");
+        snprintf(text, sizeof text, "No layer needs a loss scale in %s.", when);
     else
-        snprintf(text, sizeof text, "Loss scale: %s %s.", which,
-                 count == 1 ? "the layer that has gradients" : "all layers that have gradients");
+        snprintf(text, sizeof text, "Loss scale, %s: %s %s.", when, which,
+                 count == 1 ? "the layer with gradients" : "all layers with gradients");
     return area_wrap(area, row, style_of(INK_DIM), text);
 }
 

@@ -36,13 +36,10 @@ static const struct Column {
     int width;
     bool is_right;
 } columns[COLUMNS] = {
-    [COLUMN_FORMAT] = {"format", 12, false},
-    [COLUMN_LOST] = {"lost", 8, true},
-    [COLUMN_NEEDED] = {"scales that suit", 19, false},
-    [COLUMN_FLUSHED] = {"flushed", 9, true},
-    [COLUMN_OVERFLOWED] = {"overfl.", 9, true},
-    [COLUMN_SUBNORMAL] = {"subn.", 8, true},
-    [COLUMN_BAR] = {"", 10, false},
+    [COLUMN_FORMAT] = {"format", 12, false},  [COLUMN_LOST] = {"lost", 8, true},
+    [COLUMN_NEEDED] = {"", 21, false}, // of which step is said with it
+    [COLUMN_FLUSHED] = {"flushed", 9, true},  [COLUMN_OVERFLOWED] = {"overfl.", 9, true},
+    [COLUMN_SUBNORMAL] = {"subn.", 8, true},  [COLUMN_BAR] = {"", 10, false},
     [COLUMN_ORDER] = {"by order", 20, false},
 };
 
@@ -207,6 +204,8 @@ static int draw_formats(const Live *live, const HistogramLayer *shown, Area area
     top = top > count - fit ? count - fit : top;
     for (int i = 0; i < COLUMNS; i++)
         put(area, &places, (ColumnId)i, row, style_of(INK_DIM), columns[i].head);
+    put(area, &places, COLUMN_NEEDED, row, style_of(INK_DIM),
+        shown->sample->width == 1 ? "scales: this step" : "scales: these steps");
     for (int i = 0; i < fit; i++)
         draw_format(area, &places, row + 1 + i, &rows[top + i], shown->sample,
                     rows[top + i].format == live_own_format(live, live->view.layer));
@@ -237,7 +236,7 @@ static int say_factors(const Live *live, Area area, int row) {
 void live_draw_what_if(const Live *live, Area area, bool focused) {
     static const char notes[] =
         "fp8 and its kind at the scale that takes the largest number to theirs, blocks as chance "
-        "would mix them.";
+        "would mix them. A scale for one step may be too large, or too small, for another.";
     HistogramLayer shown;
     char right[64] = "";
     bool is_there = histogram_choose(live, &shown);

@@ -98,17 +98,25 @@ static void print_factors(const Asked *asked) {
     }
 }
 
+// Another step may have larger gradients, or smaller ones.
+static void say_steps(const LayerSample *sample, char *text, size_t size) {
+    const int64_t last = sample->step + sample->width - 1;
+    if (sample->width == 1)
+        snprintf(text, size, "step %" PRId64, last);
+    else
+        snprintf(text, size, "steps %" PRId64 " to %" PRId64, sample->step, last);
+}
+
 static bool print_layer(const ShowPage *page, const Asked *asked, Error *error) {
-    static const TableColumn columns[] = {
-        {"format", false, 0, 0},
-        {"scale", false, 4, 0},
-        {"flushed", true, 0, 0},
-        {"by order", false, 1, 0},
-        {"subnormal", true, 3, 0},
-        {"overflowed", true, 2, 0},
-        {"loss scales that suit", false, 1, 0},
-    };
     const LayerSample *sample = &asked->samples[asked->layer];
+    char steps[64], suited[96];
+    say_steps(sample, steps, sizeof steps);
+    snprintf(suited, sizeof suited, "loss scales for %s", steps);
+    const TableColumn columns[] = {
+        {"format", false, 0, 0},   {"scale", false, 4, 0},    {"flushed", true, 0, 0},
+        {"by order", false, 1, 0}, {"subnormal", true, 3, 0}, {"overflowed", true, 2, 0},
+        {suited, false, 1, 0},
+    };
     const RecordLayer *layer = &asked->run->layers[asked->layer];
     const bool is_all_zero = sample->zeros == sample->count;
     WhatIfRow rows[FORMAT_COUNT];
@@ -188,7 +196,7 @@ static bool print_all(const ShowPage *page, const Asked *asked, Error *error) {
 }
 
 static void print_notes(const Asked *asked) {
-    char words[960], scale[TEXT_SIZE];
+    char words[1100], scale[TEXT_SIZE];
     snprintf(
         words, sizeof words,
         "At the end, step %" PRId64 ", from the exponents that were counted. Formats without "
@@ -198,9 +206,10 @@ static void print_notes(const Asked *asked) {
         "numbers mixed by chance%s. These are gradients of weights, which scaled formats "
         "round only as factors of products.",
         asked->run->step, text_number(scale, asked->scale, 6),
-        asked->layer < 0 ? "; `--what-if=LAYER` has the bounds, and loss scales that suit"
+        asked->layer < 0 ? "; `--what-if=LAYER` has the bounds, and loss scales that suit this step"
                          : ", and \"by order\" are the bounds; no element saturates, as scales "
-                           "are large enough for the largest (scales=floor: some do)");
+                           "are large enough for the largest (scales=floor: some do). A loss scale "
+                           "that suits one step may be too large, or too small, for another");
     putchar('\n');
     cli_print_wrapped(words, 0);
 }

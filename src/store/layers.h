@@ -11,8 +11,11 @@ typedef struct LayerSample { // one layer over `width` steps from `step` on
 #define COUNT(name) int64_t name;
 #define SUM(name)   double name;
 #include "number/statistics.def"
-    double update_ratio;       // |change of weights| / |weights|; NaN: not measured
-    double seconds;            // a step, spent in the layer; NaN: not measured
+    double update_ratio; // |change of weights| / |weights|; NaN: not measured
+    double seconds;      // a step, spent in the layer; NaN: not measured
+    // Of what steps those two are where others were asked for that have none (layer_sample_lend);
+    // 0: they are of its own, or not known.
+    int64_t measured_from, measured_to;
     char precision[8];         // its gradients were rounded to: "fp16"
     uint32_t bins[LAYER_BINS]; // scaled down alike when a count would not fit
     bool bins_are_scaled;
@@ -34,6 +37,11 @@ bool store_next_layer_step(Store *store, int64_t run, int layer, int64_t from, i
 // where there is none. `samples` has room for `count`.
 bool store_read_layers_at(Store *store, int64_t run, int64_t step, LayerSample *samples, int count,
                           Error *error) MUST_CHECK;
+// What was measured of other steps only, where a sample lacks it: lends its update_ratio and
+// seconds.
+void layer_sample_lend(LayerSample *to, const LayerSample *from);
+// Of all samples, the steps that such readings are of. False: all are of their own.
+bool layer_samples_measured(const LayerSample *samples, int count, int64_t *from, int64_t *to);
 // Adds b, which follows a, to a. Counts and bins add up (bins are halved alike where they would not
 // fit), update_ratio and seconds are means over the steps that have one, the precision is b's.
 void layer_sample_merge(LayerSample *a, const LayerSample *b);

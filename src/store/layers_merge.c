@@ -71,3 +71,30 @@ void layer_sample_merge(LayerSample *a, const LayerSample *b) {
     if (end - a->step > a->width)
         a->width = end - a->step;
 }
+
+// ---- readings of other steps --------------------------------------------------------------------
+
+// Both are measured together, so that one pair of steps says it of both.
+void layer_sample_lend(LayerSample *to, const LayerSample *from) {
+    const bool lends_ratio = isnan(to->update_ratio) && !isnan(from->update_ratio);
+    const bool lends_time = isnan(to->seconds) && !isnan(from->seconds);
+    if (!lends_ratio && !lends_time)
+        return;
+    to->update_ratio = lends_ratio ? from->update_ratio : to->update_ratio;
+    to->seconds = lends_time ? from->seconds : to->seconds;
+    const bool is_lent = from->measured_from > 0;
+    to->measured_from = is_lent ? from->measured_from : from->step;
+    to->measured_to = is_lent ? from->measured_to : from->step + from->width - 1;
+}
+
+bool layer_samples_measured(const LayerSample *samples, int count, int64_t *from, int64_t *to) {
+    bool is_any = false;
+    for (int i = 0; i < count; i++) {
+        if (samples[i].measured_from == 0)
+            continue;
+        *from = !is_any || samples[i].measured_from < *from ? samples[i].measured_from : *from;
+        *to = !is_any || samples[i].measured_to > *to ? samples[i].measured_to : *to;
+        is_any = true;
+    }
+    return is_any;
+}

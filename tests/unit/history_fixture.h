@@ -38,7 +38,7 @@ static inline bool history_open(History *history) {
     Error error = {0};
     *history = (History){.run = 1};
     if (!test_folder_make(history->folder, sizeof history->folder)) {
-        CHECK(!"a folder for the test");
+        CHECK_MESSAGE(false, "no folder for the test");
         return false;
     }
     snprintf(history->path, sizeof history->path, "%s/history.db", history->folder);

@@ -251,6 +251,24 @@ static void readings_that_were_not_taken_do_not_count(void) {
     CHECK(a.update_ratio == 4 && a.seconds == 3);
 }
 
+// Readings of other steps say of which, also those that were lent before; the sample's own stay.
+static void readings_of_other_steps_say_of_which(void) {
+    LayerSample samples[] = {
+        {.step = 20, .width = 1, .update_ratio = (double)NAN, .seconds = (double)NAN},
+        {.step = 20, .width = 1, .update_ratio = 7, .seconds = 8}};
+    const LayerSample before = {.step = 8, .width = 4, .update_ratio = 1, .seconds = 2};
+    LayerSample later = {
+        .step = 21, .width = 1, .update_ratio = (double)NAN, .seconds = (double)NAN};
+    int64_t from = 0, to = 0;
+    layer_sample_lend(&samples[1], &before);
+    CHECK(!layer_samples_measured(samples, 2, &from, &to) && samples[1].seconds == 8);
+    layer_sample_lend(&samples[0], &before);
+    CHECK(layer_samples_measured(samples, 2, &from, &to));
+    CHECK(from == 8 && to == 11 && samples[0].update_ratio == 1);
+    layer_sample_lend(&later, &samples[0]);
+    CHECK(later.measured_from == 8 && later.measured_to == 11 && later.seconds == 2);
+}
+
 static void bins_that_would_not_fit_are_halved_alike(void) {
     LayerSample a = {.width = 1, .count = 5000000000};
     LayerSample b = {.step = 1, .width = 1, .count = 4000000000};
@@ -416,6 +434,7 @@ int main(void) {
     RUN_TEST(a_chain_of_resumes_reads_like_one_run);
     RUN_TEST(all_layers_are_read_at_a_step);
     RUN_TEST(readings_that_were_not_taken_do_not_count);
+    RUN_TEST(readings_of_other_steps_say_of_which);
     RUN_TEST(bins_that_would_not_fit_are_halved_alike);
     RUN_TEST(histograms_survive_packing);
     RUN_TEST(hostile_histograms_are_refused);

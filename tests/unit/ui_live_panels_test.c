@@ -436,13 +436,18 @@ static void times_of_layers_stay_until_newer_ones_are_known(void) {
     CHECK_MESSAGE(writer, "%s", error.text);
     static const struct {
         double measured, shown;
-    } steps[] = {{NAN, 0.002}, {0.004, 0.004}, {NAN, 0.004}};
-    draw_screen(ui, 120, 36, false);
+        const char *told; // of which step that is
+    } steps[] = {{NAN, 0.002, "Δ/w, time of steps "},
+                 {0.004, 0.004, ""},
+                 {NAN, 0.004, "Δ/w, time of step 402 · "}};
+    CHECK(!strstr(draw_screen(ui, 120, 36, false), "time of step"));
     CHECK_NEAR(live->data.layers[1].seconds, 0.002, 0);
     for (int i = 0; i < 3; i++) {
         add_samples(store, writer, STEPS + 1 + i, steps[i].measured);
         live->moved = true;
-        draw_screen(ui, 120, 36, false);
+        const char *text = draw_screen(ui, 120, 36, false);
+        CHECK_CONTAINS(text, steps[i].told);
+        CHECK_INT(strstr(text, "time of step") != NULL, steps[i].told[0] != 0);
         CHECK_INT(live->data.step, STEPS + 1 + i);
         CHECK_NEAR(live->data.layers[1].seconds, steps[i].shown, 0);
     }

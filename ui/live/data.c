@@ -306,11 +306,6 @@ static void choose_layer(Live *live) {
         }
 }
 
-static void take_measured(LayerSample *to, const LayerSample *from) {
-    to->update_ratio = isnan(from->update_ratio) ? to->update_ratio : from->update_ratio;
-    to->seconds = isnan(from->seconds) ? to->seconds : from->seconds;
-}
-
 // Times and changes of weights are measured a few times a second: where the sample at the cursor
 // has none, those of the steps before it are shown. While a run that goes on is followed, what was
 // read within the last second is new enough: it takes several questions for every layer.
@@ -326,17 +321,15 @@ static bool fill_measured(Ui *ui, Live *live, const LayerSample *before, Error *
         if (at->width == 0 || !(isnan(at->update_ratio) || isnan(at->seconds)))
             continue;
         if (keeps) {
-            LayerSample own = *at;
             if (before[i].width > 0)
-                take_measured(at, &before[i]);
-            take_measured(at, &own);
+                layer_sample_lend(at, &before[i]);
             continue;
         }
         if (!store_read_layer(ui->store, live->view.run, i, data->step - BEFORE, data->step, MOST,
                               &samples, &count, error))
             return false;
-        for (int j = 0; j < count; j++) // the last ones count
-            take_measured(at, &samples[j]);
+        for (int j = count - 1; j >= 0; j--) // the last ones count
+            layer_sample_lend(at, &samples[j]);
         free(samples);
     }
     if (!keeps)

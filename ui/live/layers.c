@@ -326,12 +326,34 @@ static void draw_sentences(const Live *live, Area area) {
                   when);
 }
 
+// Of which step the columns are that are not of the one at the cursor: they are measured a few
+// times a second.
+static void say_measured(const Live *live, const Columns *columns, bool ascii, char *out,
+                         size_t size) {
+    const char *what = columns->ratio < 0 ? "time" : ascii ? "dw/w" : "Δ/w";
+    const char *more = columns->ratio >= 0 && columns->time >= 0 ? ", time" : "";
+    int64_t from, to;
+    out[0] = 0;
+    if ((columns->ratio < 0 && columns->time < 0) ||
+        !layer_samples_measured(live->data.layers, live->data.layer_count, &from, &to))
+        return;
+    if (from == to)
+        snprintf(out, size, "%s%s of step %s · ", what, more, word_count(to).text);
+    else
+        snprintf(out, size, "%s%s of steps %s to %s · ", what, more, word_count(from).text,
+                 word_count(to).text);
+}
+
 void live_draw_layers(const Live *live, Area area, bool focused) {
     const RunRecord *record = &live->data.record;
-    char right[64] = "";
+    char right[160] = "";
     Rows rows = rows_of(live, area.width - 2, area.height - 2);
+    char measured[96] = "";
+    const Columns columns = columns_of(area.width - 2, longest_name(record));
+    say_measured(live, &columns, area.frame->ascii, measured, sizeof measured);
     if (record->layer_count > 0)
-        snprintf(right, sizeof right, "%d of %d", live->view.layer + 1, record->layer_count);
+        snprintf(right, sizeof right, "%s%d of %d", measured, live->view.layer + 1,
+                 record->layer_count);
     Area inside = area_box(area, panel_name(PANEL_LAYERS), right, focused);
     if (record->layer_count == 0) {
         area_wrap(area_part(inside, 1, 0, inside.width - 2, inside.height), 1, style_of(INK_DIM),
@@ -340,10 +362,10 @@ void live_draw_layers(const Live *live, Area area, bool focused) {
                                          : "the layers are known after the first step");
         return;
     }
-    Columns columns = columns_of(inside.width, longest_name(record));
-    settle_columns(&columns, &live->data);
-    draw_head(inside, &columns);
+    Columns settled = columns;
+    settle_columns(&settled, &live->data);
+    draw_head(inside, &settled);
     for (int i = 0; i < rows.shown; i++)
-        draw_layer(live, inside, &columns, 1 + i, rows.top + i);
+        draw_layer(live, inside, &settled, 1 + i, rows.top + i);
     draw_sentences(live, area_part(inside, 1, 1 + rows.shown, inside.width - 2, rows.below));
 }

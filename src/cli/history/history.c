@@ -167,12 +167,8 @@ static bool fill_measured(Store *store, const RunRecord *run, int layer, LayerSa
     int count;
     if (!store_read_layer(store, run->id, layer, 1, run->step, PARTS, &before, &count, error))
         return false;
-    for (int i = count - 1; i >= 0; i--) {
-        if (isnan(sample->update_ratio))
-            sample->update_ratio = before[i].update_ratio;
-        if (isnan(sample->seconds))
-            sample->seconds = before[i].seconds;
-    }
+    for (int i = count - 1; i >= 0; i--)
+        layer_sample_lend(sample, &before[i]);
     free(before);
     return true;
 }

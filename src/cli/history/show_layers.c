@@ -114,6 +114,23 @@ static void print_note(const LayerFactors *counted) {
     cli_print_wrapped(words, 0);
 }
 
+// Of which steps the columns are that are not of the last: they are measured a few times a second.
+static void print_measured(const LayerSample *samples, int count) {
+    int64_t from, to;
+    char words[160];
+    if (!layer_samples_measured(samples, count, &from, &to))
+        return;
+    if (from == to)
+        snprintf(words, sizeof words, "Update and ms a step were measured last in step %lld.",
+                 (long long)to);
+    else
+        snprintf(words, sizeof words,
+                 "Update and ms a step were measured last in steps %lld to %lld.", (long long)from,
+                 (long long)to);
+    putchar('\n');
+    cli_print_wrapped(words, 0);
+}
+
 static bool print_layers(const ShowPage *page, const RunRecord *run, const Shown *shown,
                          Error *error) {
     const LayerSample *samples = shown->samples;
@@ -143,6 +160,8 @@ static bool print_layers(const ShowPage *page, const RunRecord *run, const Shown
     table_free(table);
     if (done && counted)
         print_note(counted);
+    if (done)
+        print_measured(samples, run->layer_count);
     return done;
 }
 

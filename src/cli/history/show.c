@@ -1,10 +1,9 @@
-// `mpbench show`: all that is known of one run, as a page.
+// `mpbench show`: all that is known of one run, as a page: its curves, what happened, where it ran.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/shortest.h"
 #include "cli/cli.h"
 #include "cli/history/history.h"
 #include "cli/history/show.h"
@@ -25,7 +24,7 @@ enum {
     EVENT_COLUMN = 28
 };
 
-static void begin_row(const ShowPage *page, const char *label) {
+void show_begin_row(const ShowPage *page, const char *label) {
     fprintf(page->line, "  %s", page->dim);
     cli_print_outside(page->line, label);
     int length = (int)strlen(label);
@@ -33,8 +32,7 @@ static void begin_row(const ShowPage *page, const char *label) {
             page->plain);
 }
 
-// What was put together goes out, in lines that fit; those after the first begin at `hang`.
-static void end_line(const ShowPage *page, int hang) {
+void show_end_line(const ShowPage *page, int hang) {
     const char *text = text_stream_take(page->text);
     if (!text) // the end of the page says so
         return;
@@ -42,173 +40,22 @@ static void end_line(const ShowPage *page, int hang) {
     putchar('\n');
 }
 
-static void end_row(const ShowPage *page) {
-    end_line(page, 2 + LABEL_COLUMN);
+void show_end_row(const ShowPage *page) {
+    show_end_line(page, 2 + LABEL_COLUMN);
 }
 
-static void print_row(const ShowPage *page, const char *label, const char *text) {
+void show_row(const ShowPage *page, const char *label, const char *text) {
     if (!text[0])
         return;
-    begin_row(page, label);
+    show_begin_row(page, label);
     cli_print_outside(page->line, text);
-    end_row(page);
+    show_end_row(page);
 }
 
 void show_title(const ShowPage *page, const char *title) {
     putchar('\n');
     fprintf(page->line, "%s%s%s", page->strong, title, page->plain);
-    end_line(page, 0);
-}
-
-// ---- the head -----------------------------------------------------------------------------------
-
-static void print_head(const ShowPage *page, const RunRecord *run) {
-    fprintf(page->line, "%s%" PRId64 " ", page->strong, run->id);
-    cli_print_outside(page->line, run->name);
-    fprintf(page->line, "%s %s%s%s", page->plain, history_status_style(&page->terminal, run),
-            history_status(run), page->plain);
-    end_line(page, 2);
-    begin_row(page, "precision");
-    fprintf(page->line, "%s", history_precision_style(&page->terminal, run->precision));
-    char precision[RECORD_PRECISION_SIZE];
-    record_precision(run, precision);
-    cli_print_outside(page->line, precision);
-    fprintf(page->line, "%s on ", page->plain);
-    cli_print_outside(page->line, run->device);
-    fputs(" (", page->line);
-    cli_print_outside(page->line, run->device_name);
-    fprintf(page->line, "), %d thread%s, seed %" PRId64, run->threads, run->threads == 1 ? "" : "s",
-            run->seed);
-    end_row(page);
-    print_row(page, "error", run->error);
-    print_row(page, "experiment", run->experiment);
-    print_row(page, "script", run->script_path);
-    print_row(page, "tag", run->tag);
-    print_row(page, "note", run->note);
-    char text[TEXT_SIZE];
-    if (run->parent > 0) {
-        begin_row(page, "fork of");
-        fprintf(page->line, "%" PRId64 " at step %s", run->parent,
-                text_count(text, run->parent_step));
-        end_row(page);
-    }
-}
-
-static void print_parameters(const ShowPage *page, const RunRecord *run) {
-    char text[TEXT_SIZE];
-    if (run->parameter_count > 0)
-        begin_row(page, "parameters");
-    for (int i = 0; i < run->parameter_count; i++) {
-        const RecordParameter *parameter = &run->parameters[i];
-        fputs(i > 0 ? ", " : "", page->line);
-        cli_print_outside(page->line, parameter->name);
-        fputc(' ', page->line);
-        switch (parameter->kind) {
-        case RECORD_NUMBER: fputs(text_number(text, parameter->number, 6), page->line); break;
-        case RECORD_INTEGER: fprintf(page->line, "%" PRId64, parameter->integer); break;
-        case RECORD_BOOLEAN: fputs(parameter->integer ? "true" : "false", page->line); break;
-        case RECORD_TEXT: cli_print_outside(page->line, parameter->text); break;
-        }
-    }
-    if (run->parameter_count > 0)
-        end_row(page);
-    if (run->option_count > 0)
-        begin_row(page, "options");
-    for (int i = 0; i < run->option_count; i++) {
-        fprintf(page->line, "%s--", i > 0 ? " " : "");
-        cli_print_outside(page->line, run->options[i].name);
-        fputs(run->options[i].value[0] ? " " : "", page->line);
-        cli_print_outside(page->line, run->options[i].value);
-    }
-    if (run->option_count > 0)
-        end_row(page);
-}
-
-// ---- results ------------------------------------------------------------------------------------
-
-static void print_counts(const ShowPage *page, const RunRecord *run) {
-    char steps[TEXT_SIZE], applied[TEXT_SIZE], skipped[TEXT_SIZE], total[TEXT_SIZE];
-    begin_row(page, "steps");
-    fputs(text_count(steps, run->step), page->line);
-    if (run->total_steps > 0)
-        fprintf(page->line, " of %s", text_count(total, run->total_steps));
-    fprintf(page->line, ": %s applied, %s skipped", text_count(applied, run->applied),
-            text_count(skipped, run->skipped));
-    if (run->epochs > 0)
-        fprintf(page->line, "; epoch %" PRId64 " of %" PRId64, run->epoch, run->epochs);
-    end_row(page);
-}
-
-static void print_results(const ShowPage *page, const RunRecord *run) {
-    char first[TEXT_SIZE], last[TEXT_SIZE], best[TEXT_SIZE];
-    if (run->has_loss) {
-        begin_row(page, "loss");
-        fprintf(page->line, "%s -> %s, lowest %s", text_number(first, run->loss_first, 4),
-                text_number(last, run->loss_last, 4), history_reading(best, run->loss_best, 4));
-        end_row(page);
-    }
-    for (int i = 0; i < run->metric_count; i++)
-        print_row(page, run->metrics[i].name, text_number(first, run->metrics[i].value, 4));
-    if (run->scale_max > 1 || run->scale_min < 1) {
-        begin_row(page, "scale");
-        fprintf(page->line, "%s, between %s and %s (", shortest_of_float(run->scale_last).text,
-                shortest_of_float(run->scale_min).text, shortest_of_float(run->scale_max).text);
-        cli_print_outside(page->line, run->scale_rule);
-        fputc(')', page->line);
-        end_row(page);
-    }
-}
-
-static void write_memory(const ShowPage *page, const char *name, const RecordMemory *memory) {
-    char text[TEXT_SIZE];
-    const struct {
-        const char *name;
-        int64_t bytes;
-    } rows[] = {{"weights", memory->weights},         {"masters", memory->masters},
-                {"activations", memory->activations}, {"gradients", memory->gradients},
-                {"optimizer", memory->optimizer},     {"workspace", memory->workspace}};
-    begin_row(page, name);
-    fprintf(page->line, "%s at most", history_size(text, memory->peak));
-    for (size_t i = 0, shown = 0; i < sizeof rows / sizeof *rows; i++)
-        if (rows[i].bytes > 0)
-            fprintf(page->line, "%s %s %s", shown++ ? "," : ":", rows[i].name,
-                    history_size(text, rows[i].bytes));
-    end_row(page);
-}
-
-static void print_costs(const ShowPage *page, const RunRecord *run) {
-    char text[TEXT_SIZE], wall[TEXT_SIZE];
-    begin_row(page, "time");
-    if (run->wall_s < 60)
-        fprintf(page->line, "%s s", text_number(wall, run->wall_s, 3));
-    else
-        fputs(text_duration(wall, run->wall_s), page->line);
-    if (run->parent > 0 && run->parent_step > 0)
-        fprintf(page->line, " since step %s", text_count(text, run->parent_step));
-    fprintf(page->line, ", began %s", history_time(text, run->created_ms));
-    end_row(page);
-    if (!isnan(run->steps_per_s)) {
-        begin_row(page, "speed");
-        fprintf(page->line, "in training %s steps/s", text_number(text, run->steps_per_s, 4));
-        if (!isnan(run->samples_per_s))
-            fprintf(page->line, ", %s samples/s", text_number(text, run->samples_per_s, 5));
-        if (!isnan(run->cast_share))
-            fprintf(page->line, ", %.0f %% of the time casting", 100 * run->cast_share);
-        end_row(page);
-    }
-    write_memory(page, "memory", &run->memory);
-    RecordMemory in_steps;
-    if (record_memory_in_steps(run, &in_steps) && in_steps.peak < run->memory.peak)
-        write_memory(page, "in steps", &in_steps);
-    begin_row(page, "energy");
-    if (isnan(run->energy_j))
-        fputs("unknown", page->line);
-    else
-        fprintf(page->line, "%s J", text_number(text, run->energy_j, 4));
-    if (!isnan(run->energy_j) && !isnan(page->grams_per_kwh))
-        fprintf(page->line, ", %s g of CO2",
-                text_number(text, run->energy_j / 3.6e6 * page->grams_per_kwh, 3));
-    end_row(page);
+    show_end_line(page, 0);
 }
 
 // ---- curves -------------------------------------------------------------------------------------
@@ -300,7 +147,7 @@ static bool print_events(const ShowPage *page, Store *store, int64_t run, Error 
         fprintf(page->line, "  %sstep %8s  %-10s%s ", page->dim, text_count(step, events[i].step),
                 event_kind_name(events[i].kind), page->plain);
         cli_print_outside(page->line, events[i].text);
-        end_line(page, EVENT_COLUMN);
+        show_end_line(page, EVENT_COLUMN);
     }
     free(events);
     return true;
@@ -312,7 +159,7 @@ static void print_diagnoses(const ShowPage *page, const RunRecord *run) {
     for (int i = 0; i < run->diagnosis_count; i++) {
         fprintf(page->line, "  step %" PRId64 ": ", run->diagnoses[i].step);
         cli_print_outside(page->line, run->diagnoses[i].text);
-        end_line(page, 4);
+        show_end_line(page, 4);
     }
 }
 
@@ -330,7 +177,7 @@ static bool print_checkpoints(const ShowPage *page, Store *store, int64_t run, E
         cli_print_outside(page->line, rows[i].why);
         fputs("  ", page->line);
         cli_print_outside(page->line, rows[i].file);
-        end_line(page, 4);
+        show_end_line(page, 4);
     }
     free(rows);
     return true;
@@ -359,7 +206,7 @@ static bool print_pictures(const ShowPage *page, Store *store, int64_t run, Erro
         cli_print_outside(page->line, path);
         if (before > 0)
             fprintf(page->line, "; %d before it", before);
-        end_line(page, 4);
+        show_end_line(page, 4);
     }
     free(events);
     return true;
@@ -373,7 +220,7 @@ static void print_environment(const ShowPage *page, const RunRecord *run) {
         cli_print_outside(page->line, run->facts[i].name);
         fputs(" ", page->line);
         cli_print_outside(page->line, run->facts[i].value);
-        end_line(page, 4);
+        show_end_line(page, 4);
     }
 }
 
@@ -382,7 +229,7 @@ static void print_twin(const ShowPage *page, const RunRecord *run) {
     if (!run->twin)
         return;
     apart_line(run->twin, run->precision, line);
-    print_row(page, "twin", line);
+    show_row(page, "twin", line);
 }
 
 static bool print_distances(const ShowPage *page, const RunRecord *run, Error *error) {
@@ -393,11 +240,8 @@ static bool print_distances(const ShowPage *page, const RunRecord *run, Error *e
 }
 
 static bool print_parts(const ShowPage *page, Store *store, const RunRecord *run, Error *error) {
-    print_head(page, run);
-    print_parameters(page, run);
-    print_counts(page, run);
-    print_results(page, run);
-    print_costs(page, run);
+    show_head(page, run);
+    show_results(page, run);
     print_twin(page, run);
     print_diagnoses(page, run);
     if (!print_curves(page, store, run, error) || !show_layers(page, store, run, error) ||

@@ -15,7 +15,17 @@ typedef struct ShowPage {
     TextStream *text;                 // behind it
 } ShowPage;
 
+// A line is put together in `line`: a row begins with its label, and goes out in lines that fit;
+// those after the first begin at `hang`.
+void show_begin_row(const ShowPage *page, const char *label);
+void show_end_row(const ShowPage *page);
+void show_end_line(const ShowPage *page, int hang);
+// A whole row; none where the text is empty.
+void show_row(const ShowPage *page, const char *label, const char *text);
 void show_title(const ShowPage *page, const char *title);
+// What the run is; and what came of it, and what it took.
+void show_head(const ShowPage *page, const RunRecord *run);
+void show_results(const ShowPage *page, const RunRecord *run);
 // What formats would do to the gradients of layers, in place of the page.
 bool show_what_if(const Cli *cli, const ShowPage *page, Store *store, const RunRecord *run,
                   Error *error) MUST_CHECK;

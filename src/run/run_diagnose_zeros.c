@@ -81,7 +81,7 @@ static bool tell_overflow(RunState *state, const StepReport *report, const char 
                  names, steps, op_table[origin->op].name, layer, format_name(origin->view.format),
                  origin->place[0] ? " (" : "", file ? file + 1 : origin->place,
                  origin->place[0] ? ")" : "", layer, format_name(FORMAT_BF16));
-    run_tell_flight(state, origin, NULL, run->scale_last, false);
+    run_tell_vanished(state, origin);
     return true;
 }
 

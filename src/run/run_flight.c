@@ -64,7 +64,11 @@ static float known(const Lookout *lookout, const float *largest, int layer) {
 }
 
 // What was looked at in the step.
-static void keep_largest(const FlightRing *ring, const Lookout *lookout, int64_t at) {
+static void keep_looks(FlightRing *ring, const Lookout *lookout, int64_t at) {
+    const FaultOrigin *overflow = lookout_origin(lookout, lookout->step.of_overflow);
+    ring->overflowed[at % FLIGHT_STEPS] = overflow ? overflow->layer : -1;
+    if (overflow && ring->overflowed_from == 0)
+        ring->overflowed_from = ring->step[at % FLIGHT_STEPS];
     for (int layer = 0; layer < ring->layers; layer++) {
         float *row = row_of(ring, at, layer);
         row[KEPT_ACTIVATION] = known(lookout, lookout->forward, layer);
@@ -82,7 +86,7 @@ static void keep_step(RunState *state, int64_t step) {
     const int at = (int)(ring->count % FLIGHT_STEPS);
     ring->step[at] = step;
     ring->scale[at] = (double)NAN;
-    keep_largest(ring, &engine->lookout, ring->count);
+    keep_looks(ring, &engine->lookout, ring->count);
     if (engine->lookout.is_open && !lookout_is_late(engine))
         keep_weight(state);
     ring->count++;
@@ -105,7 +109,7 @@ void run_settle_flight(RunState *state, StepNote *note, int place) {
     lookout_settle(engine, state->reports, place, &note->looks);
     note->faults = engine->lookout.step;
     if (at >= 0)
-        keep_largest(&state->flight, &engine->lookout, at);
+        keep_looks(&state->flight, &engine->lookout, at);
     lookout_end_step(&engine->lookout);
 }
 

@@ -15,6 +15,7 @@ typedef struct Telling {
     const Tensor *parameter;   // whose gradient is not finite; NULL: the loss is not
     double scale;
     bool was_skipped; // and what running statistics kept was taken back
+    bool vanished;    // the loss is finite: something finite was made of it
     Format format;
     const char *layer; // "": outside of all
     Flight flight;
@@ -173,6 +174,8 @@ static void say_sentence(Telling *telling) {
         add(telling, "; %.90s", flight->place);
     if (origin && origin->buffer && !is_buffer(telling) && !telling->was_skipped)
         add(telling, "; %s keeps it for every evaluation", origin->buffer);
+    if (telling->vanished)
+        add(telling, "; the loss is finite, and no gradient comes back through it");
     add(telling, "; key n, or `show --first-nan`, has the way there");
 }
 
@@ -198,6 +201,12 @@ static void copy_way(Telling *telling, int layer) {
     if (flight->count == 0)
         return;
     FlightWay *last = &flight->each[flight->count - 1];
+    if (telling->vanished) { // it is nothing new of this step
+        for (int i = 0; i < flight->count; i++)
+            if (ring->overflowed[(oldest + i) % FLIGHT_STEPS] == layer)
+                flight->each[i].activation = INFINITY;
+        return;
+    }
     if (is_backward(telling))
         last->gradient = INFINITY;
     else if (telling->origin->cause == FAULT_WEIGHT)
@@ -214,6 +223,17 @@ static void say_what_led(Telling *telling) {
         snprintf(flight->led, sizeof flight->led,
                  "the loss is finite, and training goes on as if nothing were: it takes the "
                  "statistics of each batch");
+        return;
+    }
+    if (telling->vanished) {
+        const int64_t since = telling->state->flight.overflowed_from;
+        char seen[48] = "";
+        if (since > 0 && since < flight->step)
+            snprintf(seen, sizeof seen, "seen first at step %" PRId64 "; ", since);
+        snprintf(flight->led, sizeof flight->led,
+                 "%stold now that gradients have been zero for some steps. What follows makes 0, "
+                 "or another finite number, of the inf, as where something is divided by it",
+                 seen);
         return;
     }
     const bool is_layer = telling->layer[0];
@@ -373,8 +393,8 @@ static const char *cause_name(const Telling *telling) {
     return telling->origin ? names[telling->origin->cause] : "rounding";
 }
 
-void run_tell_flight(RunState *state, const FaultOrigin *origin, const Tensor *parameter,
-                     double scale, bool was_skipped) {
+static void tell(RunState *state, const FaultOrigin *origin, const Tensor *parameter, double scale,
+                 bool was_skipped, bool vanished) {
     Run *run = &state->run;
     if (state->flight.is_told)
         return;
@@ -387,6 +407,7 @@ void run_tell_flight(RunState *state, const FaultOrigin *origin, const Tensor *p
                        .parameter = parameter,
                        .scale = scale,
                        .was_skipped = was_skipped,
+                       .vanished = vanished,
                        .format = origin ? origin->view.format
                                  : own  ? own->round_to
                                         : FORMAT_FP32,
@@ -419,4 +440,13 @@ void run_tell_flight(RunState *state, const FaultOrigin *origin, const Tensor *p
     utf8_copy(ring->remedy, sizeof ring->remedy, flight->remedy);
     run_tell(run, EVENT_FAULT, telling.layer, (double)NAN, flight->sentence);
     flight_write(flight, put_value, &telling);
+}
+
+void run_tell_flight(RunState *state, const FaultOrigin *origin, const Tensor *parameter,
+                     double scale, bool was_skipped) {
+    tell(state, origin, parameter, scale, was_skipped, false);
+}
+
+void run_tell_vanished(RunState *state, const FaultOrigin *origin) {
+    tell(state, origin, NULL, state->run.scale_last, false, true);
 }

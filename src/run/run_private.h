@@ -159,10 +159,12 @@ typedef struct FlightRing {
     float *values; // [FLIGHT_STEPS][layers][KEPT_VALUES]
     int64_t step[FLIGHT_STEPS];
     double scale[FLIGHT_STEPS];
-    int64_t count;            // steps so far
-    int optimizer, parameter; // whose weights are looked at next
-    bool is_told;             // the first that was not finite is,
-    int64_t told_step;        // of this step: where,
+    int overflowed[FLIGHT_STEPS]; // the layer that did first, on the way forward; -1: none
+    int64_t overflowed_from;      // the first step of this process that one did; 0: none yet
+    int64_t count;                // steps so far
+    int optimizer, parameter;     // whose weights are looked at next
+    bool is_told;                 // the first that was not finite is,
+    int64_t told_step;            // of this step: where,
     char told[3 * FLIGHT_NAME_SIZE];
     char remedy[FLIGHT_TEXT_SIZE]; // and what mends it
 } FlightRing;
@@ -340,6 +342,9 @@ int64_t run_flight_at(const FlightRing *ring, int64_t step);
 // what running statistics had kept of the step was taken back.
 void run_tell_flight(RunState *state, const FaultOrigin *origin, const Tensor *parameter,
                      double scale, bool was_skipped);
+// An overflow on the way forward of which something finite was made: the loss is finite, and no
+// gradient comes back through it.
+void run_tell_vanished(RunState *state, const FaultOrigin *origin);
 
 // ---- what is diagnosed, once a kind and layer ---------------------------------------------------
 

@@ -332,6 +332,11 @@ LUA
 diagnosed zero_gradients own.norm 'all gradients of own.fc have been zero.*on the way forward mul in own.norm gives more than fp16 holds (by_hand.lua:[0-9]*): --layer own.norm=bf16' "$folder/by_hand.lua" -p fp16
 run show @last --first-nan
 expect_out '^inf at step 39 on the way forward, in the output of mul in own.norm'
+tr '\n' ' ' <"$folder/out" | tr -s ' ' >"$folder/line"
+grep -q '; the loss is finite, and no gradient comes back through it; ' "$folder/line" || fail "$(cat "$folder/line")"
+grep -q 'what led seen first at step 1; told now that gradients have been zero' "$folder/line" || fail "$(cat "$folder/line")"
+expect_out '^  *! ! ! ! ! ! ! ! ! ! ! ! ! ! ! ! '
+expect_no_out 'came at once'
 run run "$folder/by_hand.lua" -p fp16 --layer own.norm=bf16 --json
 expect_status 0
 expect_no_out zero_gradients

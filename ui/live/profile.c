@@ -5,6 +5,7 @@
 
 #include "base/rune.h"
 #include "ui/cells/bars.h"
+#include "ui/cells/columns.h"
 #include "ui/live/live.h"
 
 // ---- where things are ---------------------------------------------------------------------------
@@ -22,13 +23,7 @@ typedef enum ColumnId { // in the order in which they are given room
     COLUMNS
 } ColumnId;
 
-enum { MARGIN = 1, GAP = 2 }; // a gap is at the right of each column, in its width
-
-static const struct Column {
-    const char *head;
-    int width, more; // at most so many columns more, where there is room
-    bool is_right;
-} columns[COLUMNS] = {
+static const Column columns[COLUMNS] = {
     [COLUMN_LAYER] = {"layer", 13, 27, false},  [COLUMN_TIME] = {"ms a step", 11, 0, true},
     [COLUMN_SHARE] = {"share", 9, 0, true},     [COLUMN_OPERATION] = {"operation", 13, 11, false},
     [COLUMN_LIMIT] = {"of limit", 10, 0, true}, [COLUMN_FORMAT] = {"in", 13, 0, false},
@@ -36,13 +31,11 @@ static const struct Column {
     [COLUMN_CALLS] = {"calls", 7, 0, true},
 };
 
-static const ColumnId from_left[COLUMNS] = {COLUMN_LAYER,  COLUMN_OPERATION, COLUMN_WAY,
-                                            COLUMN_FORMAT, COLUMN_CALLS,     COLUMN_TIME,
-                                            COLUMN_SHARE,  COLUMN_BAR,       COLUMN_LIMIT};
+static const int from_left[COLUMNS] = {COLUMN_LAYER,  COLUMN_OPERATION, COLUMN_WAY,
+                                       COLUMN_FORMAT, COLUMN_CALLS,     COLUMN_TIME,
+                                       COLUMN_SHARE,  COLUMN_BAR,       COLUMN_LIMIT};
 
-typedef struct Places {
-    int at[COLUMNS], width[COLUMNS]; // 0: there is no room for it, or nothing in it
-} Places;
+static const ColumnSet set = {columns, from_left, COLUMNS};
 
 static void write_formats(const StepPart *part, char text[40]) {
     const bool goes_on = part->to[0] && strcmp(part->from, part->to) != 0;
@@ -90,20 +83,20 @@ static bool is_empty(const LiveProfile *profile, ColumnId id) {
 
 // Room for a column, no more than what is in it takes; 0: there is none.
 static int room_for(const LiveProfile *profile, ColumnId id, int left) {
-    const int own = widest(profile, id) + GAP;
-    const bool has_words = own - GAP != columns[id].width;
+    const int own = widest(profile, id) + COLUMN_GAP;
+    const bool has_words = own - COLUMN_GAP != columns[id].width;
     const int wanted = has_words && own < columns[id].width ? own : columns[id].width;
     return wanted <= left && !is_empty(profile, id) ? wanted : 0;
 }
 
 static int growth_of(const LiveProfile *profile, ColumnId id, int width, int left) {
     const int most = columns[id].more < left ? columns[id].more : left;
-    const int wanted = id == COLUMN_BAR ? most : widest(profile, id) + GAP - width;
+    const int wanted = id == COLUMN_BAR ? most : widest(profile, id) + COLUMN_GAP - width;
     return width == 0 || wanted < 0 ? 0 : wanted < most ? wanted : most;
 }
 
 // What there is room for, from `from` on up to `to`, and then what makes these wider.
-static int give_room(const LiveProfile *profile, Places *places, ColumnId from, ColumnId to,
+static int give_room(const LiveProfile *profile, ColumnPlaces *places, ColumnId from, ColumnId to,
                      int left) {
     for (ColumnId id = from; id < to; id++)
         left -= places->width[id] = room_for(profile, id, left);
@@ -116,29 +109,22 @@ static int give_room(const LiveProfile *profile, Places *places, ColumnId from, 
 }
 
 // Names are shown whole before there is anything that can lack.
-static Places places_in(const LiveProfile *profile, int width) {
-    Places places;
-    int at = MARGIN, left = give_room(profile, &places, COLUMN_LAYER, COLUMN_WAY, width - MARGIN);
+static ColumnPlaces places_in(const LiveProfile *profile, int width) {
+    ColumnPlaces places;
+    const int left = give_room(profile, &places, COLUMN_LAYER, COLUMN_WAY, width - COLUMN_MARGIN);
     give_room(profile, &places, COLUMN_WAY, COLUMNS, left);
-    for (int i = 0; i < COLUMNS; i++) {
-        places.at[from_left[i]] = at;
-        at += places.width[from_left[i]];
-    }
+    columns_place(&set, &places);
     return places;
 }
 
-static void put(Area area, const Places *places, ColumnId id, int row, Style style,
+static void put(Area area, const ColumnPlaces *places, ColumnId id, int row, Style style,
                 const char *text) {
-    int at = places->at[id], width = places->width[id] - GAP;
-    if (width > 0 && columns[id].is_right)
-        area_text_right(area, at + width, row, style, text);
-    else if (width > 0)
-        area_text_middle(area, at, row, width, style, text);
+    columns_put(&set, places, area, (int)id, row, style, text);
 }
 
 // ---- lines --------------------------------------------------------------------------------------
 
-static void put_times(const LiveProfile *profile, Area area, const Places *places, int row,
+static void put_times(const LiveProfile *profile, Area area, const ColumnPlaces *places, int row,
                       double seconds, Ink ink) {
     char text[32];
     snprintf(text, sizeof text, "%.3f", 1e3 * seconds);
@@ -148,7 +134,7 @@ static void put_times(const LiveProfile *profile, Area area, const Places *place
             word_share(seconds / profile->step_seconds).text);
 }
 
-static void draw_line(const LiveProfile *profile, Area area, const Places *places, int row,
+static void draw_line(const LiveProfile *profile, Area area, const ColumnPlaces *places, int row,
                       const StepLine *line) {
     char text[RECORD_NAME_SIZE * 2];
     const Ink ink = line->part.from[0] ? live_ink(line->part.from) : INK_TEXT;
@@ -166,15 +152,16 @@ static void draw_line(const LiveProfile *profile, Area area, const Places *place
     put(area, places, COLUMN_LIMIT, row, style_of(line->limited > 0 ? INK_TEXT : INK_DIM),
         line->limited > 0 ? word_share(line->part.at_limit / line->limited).text : "–");
     if (places->width[COLUMN_BAR] > 0 && profile->step_seconds > 0)
-        gauge_draw(area, places->at[COLUMN_BAR], row, places->width[COLUMN_BAR] - GAP,
+        gauge_draw(area, places->at[COLUMN_BAR], row, places->width[COLUMN_BAR] - COLUMN_GAP,
                    line->part.seconds / profile->step_seconds, ink);
 }
 
-static void draw_sum(const LiveProfile *profile, Area area, const Places *places, int row,
+static void draw_sum(const LiveProfile *profile, Area area, const ColumnPlaces *places, int row,
                      const char *name, double seconds, Ink ink) {
-    const int room = places->at[COLUMN_TIME] - MARGIN; // a name may lie over columns of words
+    const int room =
+        places->at[COLUMN_TIME] - COLUMN_MARGIN; // a name may lie over columns of words
     put_times(profile, area, places, row, seconds, ink);
-    area_text_cut(area, MARGIN, row, room, style_of(ink), name);
+    area_text_cut(area, COLUMN_MARGIN, row, room, style_of(ink), name);
 }
 
 // ---- words --------------------------------------------------------------------------------------
@@ -262,7 +249,7 @@ typedef struct Rows { // of the inside: words, the head of the table, lines, sum
 static Rows rows_of(const Live *live, int width, int height) {
     const LiveProfile *profile = &live->profile;
     const int count = profile->line_count, sums = profile->of != 0 ? 2 : 0;
-    int head = draw_words(live, area_to_measure(width - 2 * MARGIN));
+    int head = draw_words(live, area_to_measure(width - 2 * COLUMN_MARGIN));
     head += head + 1 + count + sums < height ? 1 : 0;
     const int room = height - head - 1 - sums, most = room < count ? room : count;
     const int shown = most > 0 ? most : 0, last = count - shown;
@@ -270,10 +257,9 @@ static Rows rows_of(const Live *live, int width, int height) {
 }
 
 static int draw_table(const LiveProfile *profile, Area area, const Rows *rows) {
-    const Places places = places_in(profile, area.width);
+    const ColumnPlaces places = places_in(profile, area.width);
     int row = rows->head + 1;
-    for (int i = 0; i < COLUMNS; i++)
-        put(area, &places, (ColumnId)i, rows->head, style_of(INK_DIM), columns[i].head);
+    columns_put_heads(&set, &places, area, rows->head);
     for (int i = 0; i < rows->shown; i++)
         draw_line(profile, area, &places, row++, &profile->lines[rows->top + i]);
     if (rows->sums > 0) {
@@ -290,7 +276,8 @@ void live_draw_profile(const Live *live, Area area, bool focused) {
     const LiveProfile *profile = &live->profile;
     char right[96], which[64] = "", notes[480];
     Area inside = area_part(area, 1, 1, area.width - 2, area.height - 2);
-    Area words = area_part(inside, MARGIN, 0, inside.width - 2 * MARGIN, inside.height);
+    Area words =
+        area_part(inside, COLUMN_MARGIN, 0, inside.width - 2 * COLUMN_MARGIN, inside.height);
     if (profile->run == 0) {
         area_wrap(words, 0, style_of(INK_DIM), "no run is open");
         area_box(area, panel_name(PANEL_PROFILE), "", focused);

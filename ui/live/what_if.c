@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ui/cells/bars.h"
+#include "ui/cells/columns.h"
 #include "ui/cells/glyphs.h"
 #include "ui/live/histogram.h"
 
@@ -29,58 +30,43 @@ typedef enum ColumnId { // in the order in which they are given room
     COLUMNS
 } ColumnId;
 
-enum { GAP = 2 }; // at the right of each column, in its width
-
-static const struct Column {
-    const char *head;
-    int width;
-    bool is_right;
-} columns[COLUMNS] = {
-    [COLUMN_FORMAT] = {"format", 12, false},  [COLUMN_LOST] = {"lost", 8, true},
-    [COLUMN_NEEDED] = {"", 21, false}, // of which step is said with it
-    [COLUMN_FLUSHED] = {"flushed", 9, true},  [COLUMN_OVERFLOWED] = {"overfl.", 9, true},
-    [COLUMN_SUBNORMAL] = {"subn.", 8, true},  [COLUMN_BAR] = {"", 10, false},
-    [COLUMN_ORDER] = {"by order", 20, false},
+static const Column columns[COLUMNS] = {
+    [COLUMN_FORMAT] = {"format", 12, 0, false},  [COLUMN_LOST] = {"lost", 8, 0, true},
+    [COLUMN_NEEDED] = {"", 21, 0, false}, // of which step is said with it
+    [COLUMN_FLUSHED] = {"flushed", 9, 0, true},  [COLUMN_OVERFLOWED] = {"overfl.", 9, 0, true},
+    [COLUMN_SUBNORMAL] = {"subn.", 8, 0, true},  [COLUMN_BAR] = {"", 10, 30, false},
+    [COLUMN_ORDER] = {"by order", 20, 0, false},
 };
 
-static const ColumnId from_left[COLUMNS] = {COLUMN_FORMAT,    COLUMN_BAR,   COLUMN_LOST,
-                                            COLUMN_FLUSHED,   COLUMN_ORDER, COLUMN_OVERFLOWED,
-                                            COLUMN_SUBNORMAL, COLUMN_NEEDED};
+static const int from_left[COLUMNS] = {COLUMN_FORMAT,    COLUMN_BAR,   COLUMN_LOST,
+                                       COLUMN_FLUSHED,   COLUMN_ORDER, COLUMN_OVERFLOWED,
+                                       COLUMN_SUBNORMAL, COLUMN_NEEDED};
 
-typedef struct Places {
-    int at[COLUMNS], width[COLUMNS]; // 0: there is no room for it
-} Places;
+static const ColumnSet set = {columns, from_left, COLUMNS};
 
-static Places places_in(int width) {
-    enum { MARGIN = 1, BAR_MORE = 30 };
-    Places places;
-    int left = width - MARGIN, at = MARGIN;
+static ColumnPlaces places_in(int width) {
+    const int more = columns[COLUMN_BAR].more;
+    ColumnPlaces places;
+    int left = width - COLUMN_MARGIN;
     for (int i = 0; i < COLUMNS; i++) {
         places.width[i] = columns[i].width <= left ? columns[i].width : 0;
         left -= places.width[i];
     }
     if (places.width[COLUMN_BAR] > 0)
-        places.width[COLUMN_BAR] += left < BAR_MORE ? left : BAR_MORE;
-    for (int i = 0; i < COLUMNS; i++) {
-        places.at[from_left[i]] = at;
-        at += places.width[from_left[i]];
-    }
+        places.width[COLUMN_BAR] += left < more ? left : more;
+    columns_place(&set, &places);
     return places;
 }
 
-static void put(Area area, const Places *places, ColumnId id, int row, Style style,
+static void put(Area area, const ColumnPlaces *places, ColumnId id, int row, Style style,
                 const char *text) {
-    int at = places->at[id], width = places->width[id] - GAP;
-    if (width > 0 && columns[id].is_right)
-        area_text_right(area, at + width, row, style, text);
-    else if (width > 0)
-        area_text_cut(area, at, row, width, style, text);
+    columns_put(&set, places, area, (int)id, row, style, text);
 }
 
 // ---- a format -----------------------------------------------------------------------------------
 
-static void put_share(Area area, const Places *places, ColumnId id, int row, double share) {
-    int end = places->at[id] + places->width[id] - GAP;
+static void put_share(Area area, const ColumnPlaces *places, ColumnId id, int row, double share) {
+    int end = places->at[id] + places->width[id] - COLUMN_GAP;
     if (isnan(share))
         put(area, places, id, row, style_of(INK_DIM), "–");
     else if (places->width[id] > 0)
@@ -91,7 +77,7 @@ static void put_share(Area area, const Places *places, ColumnId id, int row, dou
 }
 
 // Loss scales of plain formats; those that formats bring along are what the layer needs.
-static void put_needed(Area area, const Places *places, int row, const WhatIfRow *format) {
+static void put_needed(Area area, const ColumnPlaces *places, int row, const WhatIfRow *format) {
     char text[48] = "–";
     Ink ink = INK_TEXT;
     if (format->scaled == SCALED_NONE && format->suited.is_known) {
@@ -108,7 +94,7 @@ static void put_needed(Area area, const Places *places, int row, const WhatIfRow
     put(area, places, COLUMN_NEEDED, row, style_of(ink), text);
 }
 
-static void draw_format(Area area, const Places *places, int row, const WhatIfRow *format,
+static void draw_format(Area area, const ColumnPlaces *places, int row, const WhatIfRow *format,
                         const LayerSample *sample, bool is_own) {
     double flushed = what_if_flushed(format, sample);
     double over = what_if_overflowed(format, sample), lost = flushed + over;
@@ -123,7 +109,7 @@ static void draw_format(Area area, const Places *places, int row, const WhatIfRo
               isnan(lost) ? (double)NAN : format->shares.subnormal);
     put_needed(area, places, row, format);
     if (places->width[COLUMN_BAR] > 0 && !isnan(lost))
-        gauge_draw(area, places->at[COLUMN_BAR], row, places->width[COLUMN_BAR] - GAP, lost,
+        gauge_draw(area, places->at[COLUMN_BAR], row, places->width[COLUMN_BAR] - COLUMN_GAP, lost,
                    lost > too_much ? INK_BAD : ink);
     snprintf(bounds, sizeof bounds, "%s to %s", word_share(format->least).text,
              word_share(format->most).text);
@@ -198,12 +184,11 @@ static int draw_formats(const Live *live, const HistogramLayer *shown, Area area
     WhatIfRow rows[FORMAT_COUNT];
     int count = what_if_rows(shown->sample, supposed(live), rows);
     row += row + 1 + count < area.height ? 1 : 0;
-    Places places = places_in(area.width);
+    ColumnPlaces places = places_in(area.width);
     int room = area.height - row - 1, top = live->view.format_top;
     int fit = room < count ? room : count;
     top = top > count - fit ? count - fit : top;
-    for (int i = 0; i < COLUMNS; i++)
-        put(area, &places, (ColumnId)i, row, style_of(INK_DIM), columns[i].head);
+    columns_put_heads(&set, &places, area, row);
     put(area, &places, COLUMN_NEEDED, row, style_of(INK_DIM),
         shown->sample->width == 1 ? "scales: this step" : "scales: these steps");
     for (int i = 0; i < fit; i++)

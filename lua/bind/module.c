@@ -224,6 +224,7 @@ static int mp_autocast(lua_State *L) {
     int function = 1;
     if (lua_type(L, 1) == LUA_TBOOLEAN) {
         region.enabled = lua_toboolean(L, 1);
+        region.refused = !region.enabled;
         function = 2;
     } else if (lua_type(L, 1) == LUA_TSTRING) {
         LayerPrecision precision;

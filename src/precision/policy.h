@@ -18,6 +18,7 @@
 
 typedef struct AutocastRegion { // what mp.autocast set for the code that runs now
     bool enabled;
+    bool refused;  // by mp.autocast(false, ..), not enabled for lack of any
     bool given;    // a format was given to it: it beats the preset's
     Format format; // when given
 } AutocastRegion;

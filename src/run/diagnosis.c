@@ -22,7 +22,9 @@ const DiagnosisInfo diagnosis_table[DIAGNOSIS_KINDS] = {
     [DIAGNOSIS_DIVERGED] =
         {"diverged",
          "20 losses in a row are ten times what they usually were, or more, and a hundred times "
-         "where fewer than 100 are known: since when, which "
+         "where fewer than 100 are known; or the run ends while four or more in a row have grown, "
+         "to "
+         "ten times what they grew from and what was usual: since when, which "
          "gradients grew first, and of a fork whether its parent had left before, its own change "
          "did it, or the change did not avert it",
          "a fork from before it, with one change: a layer in fp32, another recipe, a lower rate"},
@@ -75,9 +77,10 @@ const DiagnosisInfo diagnosis_table[DIAGNOSIS_KINDS] = {
          "resume without --weights-only, or --loss-scale"},
     [DIAGNOSIS_NO_AUTOCAST] = {"no_autocast",
                                "a lower format is asked for, and no layer multiplies in it: the "
-                               "script's own loop calls its model outside of autocast (from the "
-                               "10th step of every 1000, and at the end)",
-                               "mp.autocast around the model and its loss"},
+                               "script's own loop calls its model outside of autocast, or within "
+                               "mp.autocast(false, ..) (from the 10th step of every 1000, and at "
+                               "the end)",
+                               "mp.autocast around the model and its loss, without false"},
     [DIAGNOSIS_NO_MASTERS] = {"no_masters", "weights are kept in fp16 or bf16 alone",
                               "a precision with fp32 masters: fp16, bf16, O2"},
     [DIAGNOSIS_LOST_UPDATES] =

@@ -158,7 +158,7 @@ void run_check_setup(RunState *state) {
 // and not for others, or turns it off for these, means that.
 void run_check_autocast(Run *run) {
     const Policy *policy = run->engine->policy;
-    int forgotten = 0;
+    int forgotten = 0, refused = 0;
     Format asked = FORMAT_FP32, computed = FORMAT_FP32;
     if (policy_knows_autocast(policy))
         return;
@@ -171,6 +171,7 @@ void run_check_autocast(Run *run) {
         const Format low = policy_low_format(policy, i, (AutocastRegion){.enabled = true});
         if (low == layer->computed)
             continue;
+        refused += layer->region.refused;
         if (forgotten++ == 0) {
             asked = low;
             computed = layer->computed;
@@ -179,10 +180,13 @@ void run_check_autocast(Run *run) {
     if (forgotten == 0)
         return;
     run_diagnose(run, DIAGNOSIS_NO_AUTOCAST, "",
-                 "nothing was computed in %s, which was asked for: %d layer%s outside of autocast, "
-                 "in %s; put mp.autocast around the model and its loss",
+                 "nothing was computed in %s, which was asked for: %d layer%s %s, in %s; %s",
                  format_name(asked), forgotten, forgotten == 1 ? " multiplies" : "s multiply",
-                 format_name(computed));
+                 refused == forgotten ? "within mp.autocast(false, ..)" : "outside of autocast",
+                 format_name(computed),
+                 refused == forgotten ? "take the false away, or ask for -p fp32"
+                 : refused > 0 ? "put mp.autocast around the model and its loss, without false"
+                               : "put mp.autocast around the model and its loss");
 }
 
 // ---- steps that nobody ended -------------------------------------------------------------------
@@ -205,6 +209,7 @@ static void check_idle(Run *run) {
 void run_check_steps(RunState *state, bool is_whole) {
     Run *run = &state->run;
     uint64_t applied = 0;
+    run_end_loss(state);
     for (int i = 0; i < run->optimizer_count; i++)
         applied += optimizer_applied(run->optimizers[i]);
     if (run->step > 0)

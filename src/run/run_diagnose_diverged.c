@@ -177,3 +177,19 @@ void run_tell_diverged(RunState *state, const Divergence *divergence) {
     run_diagnose(run, DIAGNOSIS_DIVERGED,
                  divergence->grown ? run_layer_of(run, divergence->grown) : "", "%s", text);
 }
+
+void run_tell_growing(RunState *state, const Divergence *divergence, int64_t since) {
+    Run *run = &state->run;
+    char text[RECORD_DIAGNOSIS_SIZE];
+    Phrase phrase = phrase_begin(text, sizeof text);
+    phrase_add(&phrase,
+               "the loss grew in each step from %lld on, from %.3g to %.3g, %.0f times that, until "
+               "the run ended: ",
+               (long long)since, divergence->usual, divergence->usual * divergence->times,
+               divergence->times);
+    const int64_t before = step_before(since);
+    add_fork(&phrase, run, before, "");
+    phrase_add(&phrase, "%s with one change: ", before > 0 ? " before it" : "");
+    add_changes(&phrase, run, divergence);
+    run_diagnose(run, DIAGNOSIS_DIVERGED, "", "%s", text);
+}

@@ -10,7 +10,9 @@ static const struct {
     double of_first;              // of the first losses, which tell less of what is usual
     double of_loss, of_gradients; // how soon each becomes usual: a share of the way, a step
     int known;                    // so many are to be known before anything is beyond them
-} rule = {.times = 10, .of_first = 100, .of_loss = 0.02, .of_gradients = 0.05, .known = 100};
+    int grown;                    // so many in a row that end the run, each above the one before
+} rule = {
+    .times = 10, .of_first = 100, .of_loss = 0.02, .of_gradients = 0.05, .known = 100, .grown = 4};
 
 // Towards `value`, whose logarithms are compared; false: it is beyond what is usual, `times` that
 // or more. INFINITY: nothing is.
@@ -103,7 +105,28 @@ static double times_beyond(const RunState *state) {
     return state->loss_began_anew ? (double)INFINITY : rule.of_first;
 }
 
+static void count_growth(RunState *state, double value) {
+    const bool grows = state->loss_before > 0 && value > state->loss_before;
+    if (!grows || state->losses_grown == 0)
+        state->loss_grew_from = grows ? state->loss_before : value;
+    state->losses_grown = grows ? state->losses_grown + 1 : 0;
+    state->loss_before = value;
+}
+
+// What too few losses tell while they come: they grew to the end, far beyond what was usual.
+void run_end_loss(RunState *state) {
+    const int grown = state->losses_grown;
+    const double usual = fmax(state->loss_grew_from, exp(state->usual_loss.mean));
+    if (state->run.is_silent || state->losses_beyond >= RUN_LOSSES_BEYOND || grown < rule.grown ||
+        state->loss_before < rule.times * usual || state->run.skips_in_a_row > 0)
+        return;
+    Divergence divergence = {.usual = state->loss_grew_from,
+                             .times = state->loss_before / state->loss_grew_from};
+    run_tell_growing(state, &divergence, state->loss_step - grown + 1);
+}
+
 void run_watch_loss(RunState *state, double value, int64_t step) {
+    count_growth(state, value > 0 && isfinite(value) ? value : 0);
     if (!(value > 0) || !isfinite(value)) { // of such nothing is usual
         state->usual_loss = (Usual){0};
         state->loss_began_anew = true;

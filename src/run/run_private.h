@@ -196,11 +196,14 @@ typedef struct RunState { // a Run is the first member of one
     int64_t last_point[RUN_MAX_SERIES]; // of each series: its step
     int64_t loss_step, bad_loss_step;   // last points of the loss: any, and one that was not finite
     Usual usual_loss;
-    bool loss_began_anew; // after one that was not above 0, or not finite: it has no first ones
-    bool loss_is_beyond;  // far beyond that,
-    int64_t loss_since;   // from this step on: in a fork it may be one of its parent's;
-    int losses_beyond;    // so many of its own in a row
-    double clock_from;    // when the clock last began to run
+    bool loss_began_anew;  // after one that was not above 0, or not finite: it has no first ones
+    bool loss_is_beyond;   // far beyond that,
+    int64_t loss_since;    // from this step on: in a fork it may be one of its parent's;
+    int losses_beyond;     // so many of its own in a row
+    double loss_before;    // the last but one, and of those in a row that were each above the one
+    double loss_grew_from; // before them: what they began from,
+    int losses_grown;      // and how many
+    double clock_from;     // when the clock last began to run
     bool clock_runs;
     double step_clock;         // what it said at the end of the step before
     double first_step_seconds; // on the clock: it made primitives and filled caches
@@ -364,7 +367,11 @@ void run_free_zeros(RunState *state);
 void run_watch_gradients(RunState *state, const StepReport *report);
 void run_forget_gradients(WatchedOptimizer *watched);
 void run_watch_loss(RunState *state, double value, int64_t step);
+// The run ends: what its last losses were on the way to, as far as they tell.
+void run_end_loss(RunState *state);
 void run_tell_diverged(RunState *state, const Divergence *divergence);
+// That it grew since this step, until the run ended.
+void run_tell_growing(RunState *state, const Divergence *divergence, int64_t since);
 // Whether what was amiss in this step was so in the state that the run was forked from.
 bool run_is_inherited(const Run *run, int64_t step);
 // Whose that state was, and from where before it to fork instead.

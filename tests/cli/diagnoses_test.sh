@@ -442,6 +442,9 @@ for precision in fp16 mxfp4; do
     diagnosed no_autocast '' "nothing was computed in $precision, which was asked for: 2 layers multiply outside of autocast, in fp32" \
         "$folder/forgets.lua" -p $precision
 done
+sed 's/local loss = \(.*\)$/local loss = mp.autocast(false, function() return \1 end)/' "$folder/forgets.lua" >"$folder/refuses.lua"
+diagnosed no_autocast '' '2 layers multiply within mp.autocast(false, ..), in fp32; take the false away, or ask for -p fp32' \
+    "$folder/refuses.lua" -p bf16
 run run "$folder/forgets.lua" -p bf16 --steps 3
 expect_err 'nothing was computed in bf16'
 experiment knows 3 "mp.autocast(false, function() return $entropy end)" <<'LUA'

@@ -122,7 +122,38 @@ static void losses_that_change_their_sign_are_not_told(void) {
     model_close();
 }
 
+// Fewer losses than are told of as they come: how they end is known when the run does.
+static void a_short_run_that_ends_while_its_loss_grows_is_told(void) {
+    begin();
+    double x = 0.01;
+    train(2, x);
+    for (int i = 0; i < 8; i++, x *= 2)
+        train(1, x);
+    CHECK(!told());
+    run_finish(model.run, NULL);
+    CHECK_CONTAINS(told() ? told()->text : "", "the loss grew in each step from 4 on, from ");
+    CHECK_CONTAINS(told() ? told()->text : "",
+                   "until the run ended: begin again with one change: a lower rate");
+    model_close();
+}
+
+static void a_short_run_that_spikes_is_not_told(void) {
+    static const double ends[][6] = {{0.01, 0.01, 0.01, 2, 2, 2}, // at once, to where it stays
+                                     {0.01, 0.02, 0.05, 0.2, 0.4, 0.1},    // and it falls again
+                                     {0.1, 0.11, 0.12, 0.13, 0.14, 0.15}}; // as noise does
+    for (size_t k = 0; k < sizeof ends / sizeof *ends; k++) {
+        begin();
+        for (int i = 0; i < 6; i++)
+            train(1, ends[k][i]);
+        run_finish(model.run, NULL);
+        CHECK_MESSAGE(!told(), "%zu: %s", k, told()->text);
+        model_close();
+    }
+}
+
 int main(void) {
+    RUN_TEST(a_short_run_that_ends_while_its_loss_grows_is_told);
+    RUN_TEST(a_short_run_that_spikes_is_not_told);
     RUN_TEST(a_loss_that_leaves_its_course_at_once_is_told);
     RUN_TEST(a_loss_that_grows_from_the_beginning_on_is_told);
     RUN_TEST(first_losses_that_spike_or_fall_are_not_told);

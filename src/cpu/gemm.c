@@ -95,6 +95,67 @@ static const GemmKernels *choose_kernels(const GemmWays *ways, Format a, Format 
     return ways->pairs && pairs && both ? ways->pairs : ways->plain;
 }
 
+// Many products are shared out whole, few are cut.
+static void share_out(Plan *plan, const Gemm *gemm) {
+    const int64_t products = gemm->batch[0] * gemm->batch[1];
+    const double work = (double)gemm->rows * (double)gemm->columns *
+                        (double)(gemm->depth > 8 ? gemm->depth : 8) * (double)products;
+    const double useful = work / WORK_PER_THREAD;
+    plan->threads = useful >= gemm->threads ? gemm->threads : useful < 1 ? 1 : (int)useful;
+    const bool whole = products % plan->threads == 0 || products >= 4 * (int64_t)plan->threads;
+    if (plan->threads > 1 && !whole)
+        choose_parts(plan, gemm);
+}
+
+static void block_a(Plan *plan, const Gemm *gemm, int64_t depth) {
+    const GemmKernels *kernels = plan->kernels;
+    plan->a_direct = can_read_a(kernels, gemm);
+    plan->row_block = plan->rows;
+    if (plan->a_direct)
+        return;
+    if (gemm->a.column_stride == 1) {
+        const int64_t vector = GEMM_CACHE_LINE / (int64_t)sizeof(GemmWord);
+        plan->a_stride = gemm_divide_up(depth, vector) * vector;
+        plan->a_stride += is_crowded(plan->a_stride) ? vector : 0;
+    }
+    plan->row_block = gemm_smaller(plan->rows, (int64_t)TILES_TOGETHER * kernels->tile_rows);
+    plan->a_bytes = whole_lines(plan->row_block * (plan->a_stride ? plan->a_stride : depth) +
+                                kernels->vector_columns);
+}
+
+static void block_b(Plan *plan, const Gemm *gemm, int64_t depth) {
+    const GemmKernels *kernels = plan->kernels;
+    const int64_t slack = kernels->vector_columns, panel = kernels->panel_columns;
+    plan->b_direct = can_read_b(kernels, gemm, plan->rows);
+    plan->column_block = plan->columns;
+    if (!plan->b_direct) {
+        int64_t panels = gemm_divide_up(plan->columns, panel);
+        const int64_t blocks =
+            gemm_divide_up(panels * panel * depth * (int64_t)sizeof(GemmWord), B_BLOCK_BYTES);
+        if (blocks > 1)
+            panels = gemm_divide_up(panels, blocks);
+        plan->column_block = panels * panel;
+        plan->b_bytes = whole_lines(plan->column_block * depth + slack);
+    } else if (gemm->columns % slack) {
+        plan->b_bytes = whole_lines(panel * depth + slack); // the last columns
+    }
+}
+
+// How a thread on vectors cuts its part, and what it packs.
+static void cut_blocks(Plan *plan, const Gemm *gemm) {
+    const int64_t words = gemm_words(plan->kernels, gemm->depth);
+    // Sums that C cannot hold between blocks of the depth cost more than a tile that lies farther.
+    const int64_t longer = gemm->c.format == FORMAT_FP32 ? 1 : 2;
+    const int64_t blocks = gemm_divide_up(words, longer * plan->kernels->depth_block);
+    plan->depth_block = blocks > 1 ? gemm_divide_up(words, blocks) : words;
+    const int64_t depth = plan->depth_block ? plan->depth_block : 1;
+    block_a(plan, gemm, depth);
+    block_b(plan, gemm, depth);
+    if (blocks > 1 && gemm->c.format != FORMAT_FP32)
+        plan->partial_bytes = whole_lines(plan->rows * plan->column_block);
+    plan->bytes = plan->a_bytes + plan->b_bytes + plan->partial_bytes;
+}
+
 static Plan make_plan(const GemmWays *ways, const Gemm *gemm) {
     assert(gemm->rows >= 0 && gemm->columns >= 0 && gemm->depth >= 0);
     assert(gemm->batch[0] >= 0 && gemm->batch[1] >= 0);
@@ -112,61 +173,16 @@ static Plan make_plan(const GemmWays *ways, const Gemm *gemm) {
         plan.tiles = ways->tiles;
         plan.kernels = ways->plain;
     }
-    const GemmKernels *kernels = plan.kernels;
-    int64_t products = gemm->batch[0] * gemm->batch[1];
-    if (gemm->threads > 1) {
-        double work = (double)gemm->rows * (double)gemm->columns *
-                      (double)(gemm->depth > 8 ? gemm->depth : 8) * (double)products;
-        double useful = work / WORK_PER_THREAD;
-        plan.threads = useful >= gemm->threads ? gemm->threads : useful < 1 ? 1 : (int)useful;
-        // Many products are shared out whole, few are cut.
-        bool whole = products % plan.threads == 0 || products >= 4 * (int64_t)plan.threads;
-        if (plan.threads > 1 && !whole)
-            choose_parts(&plan, gemm);
-    }
-
+    if (gemm->threads > 1)
+        share_out(&plan, gemm);
     if (plan.tiles) {
         Gemm part = *gemm;
         part.rows = plan.rows;
         part.columns = plan.columns;
-        plan.bytes = plan.tiles->workspace_size(kernels, &part);
-        return plan;
+        plan.bytes = plan.tiles->workspace_size(plan.kernels, &part);
+    } else {
+        cut_blocks(&plan, gemm);
     }
-    int64_t words = gemm_words(kernels, gemm->depth);
-    // Sums that C cannot hold between blocks of the depth cost more than a tile that lies farther.
-    const int64_t longer = gemm->c.format == FORMAT_FP32 ? 1 : 2;
-    int64_t depth_blocks = gemm_divide_up(words, longer * kernels->depth_block);
-    plan.depth_block = depth_blocks > 1 ? gemm_divide_up(words, depth_blocks) : words;
-    int64_t depth = plan.depth_block ? plan.depth_block : 1;
-    plan.a_direct = can_read_a(kernels, gemm);
-    if (gemm->a.column_stride == 1 && !plan.a_direct) {
-        int64_t vector = GEMM_CACHE_LINE / (int64_t)sizeof(GemmWord);
-        plan.a_stride = gemm_divide_up(depth, vector) * vector;
-        plan.a_stride += is_crowded(plan.a_stride) ? vector : 0;
-    }
-    plan.b_direct = can_read_b(kernels, gemm, plan.rows);
-    int64_t slack = kernels->vector_columns, panel = kernels->panel_columns;
-    plan.row_block = plan.rows;
-    if (!plan.a_direct) {
-        plan.row_block = gemm_smaller(plan.rows, (int64_t)TILES_TOGETHER * kernels->tile_rows);
-        plan.a_bytes =
-            whole_lines(plan.row_block * (plan.a_stride ? plan.a_stride : depth) + slack);
-    }
-    plan.column_block = plan.columns;
-    if (!plan.b_direct) {
-        int64_t panels = gemm_divide_up(plan.columns, panel);
-        int64_t blocks =
-            gemm_divide_up(panels * panel * depth * (int64_t)sizeof(GemmWord), B_BLOCK_BYTES);
-        if (blocks > 1)
-            panels = gemm_divide_up(panels, blocks);
-        plan.column_block = panels * panel;
-        plan.b_bytes = whole_lines(plan.column_block * depth + slack);
-    } else if (gemm->columns % slack) {
-        plan.b_bytes = whole_lines(panel * depth + slack); // the last columns
-    }
-    if (depth_blocks > 1 && gemm->c.format != FORMAT_FP32)
-        plan.partial_bytes = whole_lines(plan.rows * plan.column_block);
-    plan.bytes = plan.a_bytes + plan.b_bytes + plan.partial_bytes;
     return plan;
 }
 

@@ -126,109 +126,152 @@ typedef struct Case {
     bool whole_numbers; // the result is then exact
 } Case;
 
-static inline void check_case(const Case *test, RunFunction run) {
-    int64_t a_count = test->rows * test->depth * test->products;
-    int64_t b_count = test->depth * test->columns * test->products;
-    double *a = malloc((size_t)(a_count + 1) * sizeof *a);
-    double *b = malloc((size_t)(b_count + 1) * sizeof *b);
-    for (int64_t i = 0; i < a_count; i++)
-        a[i] = test->whole_numbers ? (double)(random_next() % 5) - 2 : random_value();
-    for (int64_t i = 0; i < b_count; i++)
-        b[i] = test->whole_numbers ? (double)(random_next() % 5) - 2 : random_value();
-    Gemm gemm = {.rows = test->rows,
-                 .columns = test->columns,
-                 .depth = test->depth,
-                 .batch = {1, test->products},
-                 .alpha = test->whole_numbers ? 1.0f : 0.75f,
-                 .accumulate = test->accumulate,
-                 .activation = test->activation,
-                 .pairs = true, // where the ways have them
-                 .threads = test->threads};
-    gemm.a =
-        new_operand(a, test->rows, test->depth, test->a, test->a_layout, test->gap, test->products);
-    gemm.b = new_operand(b, test->depth, test->columns, test->b, test->b_layout, test->gap,
-                         test->products);
-    Format bias_format = formats[random_next() % FORMATS];
-    char *bias = filled((size_t)test->columns * size_of(bias_format));
-    for (int64_t j = 0; j < test->columns; j++)
-        put(bias, bias_format, j, (double)(random_next() % 9) / 4 - 1);
-    gemm.bias = test->bias ? bias : NULL;
-    gemm.bias_format = bias_format;
-    int64_t row_stride = test->columns + (test->gap ? 3 : 0), span = test->rows * row_stride;
-    size_t c_bytes = (size_t)(span * test->products) * size_of(test->c);
-    char *c = filled(c_bytes + 2 * GUARD), *before = filled(c_bytes + 2 * GUARD);
-    memset(c, GUARD_BYTE, c_bytes + 2 * GUARD);
-    gemm.c = (GemmResult){c + GUARD, test->c, row_stride, {0, span}};
-    if (test->accumulate)
-        for (int64_t p = 0; p < test->products; p++)
-            for (int64_t i = 0; i < test->rows; i++)
-                for (int64_t j = 0; j < test->columns; j++)
-                    put(gemm.c.data, test->c, p * span + i * row_stride + j,
-                        (double)(random_next() % 17) / 4 - 2);
-    memcpy(before, c, c_bytes + 2 * GUARD);
+// A case with its numbers: factors in double, and C with guards around it, as it is and as it was.
+typedef struct Trial {
+    const Case *test;
+    double *a, *b;
+    char *bias, *c, *before;
+    size_t c_bytes;
+    int64_t row_stride, span; // of C; of one of its products
+    Gemm gemm;
+} Trial;
 
-    run(&gemm);
-
-    double worst = 0;
-    for (int64_t p = 0; p < test->products; p++)
-        for (int64_t i = 0; i < test->rows; i++)
-            for (int64_t j = 0; j < test->columns; j++) {
-                double sum = 0, size = 0;
-                for (int64_t k = 0; k < test->depth; k++) {
-                    double product = a[(p * test->rows + i) * test->depth + k] *
-                                     b[(p * test->depth + k) * test->columns + j];
-                    sum += product;
-                    size += fabs(product);
-                }
-                sum *= (double)gemm.alpha;
-                int64_t where = p * span + i * row_stride + j;
-                if (test->accumulate) {
-                    double old = get(before + GUARD, test->c, where);
-                    sum += old;
-                    size += fabs(old);
-                }
-                if (test->bias) {
-                    sum += get(bias, bias_format, j);
-                    size += fabs(get(bias, bias_format, j));
-                }
-                double expected = activated(sum, test->activation);
-                double got = get(gemm.c.data, test->c, where);
-                memset(before + GUARD + (size_t)where * size_of(test->c), GUARD_BYTE,
-                       size_of(test->c));
-                memset((char *)gemm.c.data + (size_t)where * size_of(test->c), GUARD_BYTE,
-                       size_of(test->c));
-                double bound = unit_of(test->c) * 1.001 * fabs(expected) + 0x1p-25 +
-                               (double)(test->depth + 4) * UNIT_FP32 * size +
-                               (test->activation > GEMM_ACTIVATION_RELU ? 2e-7 : 0);
-                if (test->whole_numbers)
-                    bound = 0, expected = format_round(test->c, expected, OVERFLOW_TO_SPECIAL);
-                double excess = fabs(got - expected) - bound;
-                if (!(excess <= worst)) {
-                    worst = isnan(excess) ? INFINITY : excess;
-                    CHECK_MESSAGE(
-                        false,
-                        "%lldx%lldx%lld %s,%s->%s layouts %d %d gap %d acc %d bias %d act %d "
-                        "threads %d: C[%lld,%lld] is %.9g, expected %.9g +- %.3g",
-                        (long long)test->rows, (long long)test->columns, (long long)test->depth,
-                        format_name(test->a), format_name(test->b), format_name(test->c),
-                        test->a_layout, test->b_layout, test->gap, test->accumulate, test->bias,
-                        test->activation, test->threads, (long long)i, (long long)j, got, expected,
-                        bound);
-                }
-            }
-    // The guards and the gaps between rows are as they were.
-    CHECK(memcmp(c, before, c_bytes + 2 * GUARD) == 0);
-    free((void *)(uintptr_t)gemm.a.data);
-    free((void *)(uintptr_t)gemm.b.data);
-    free(bias);
-    free(c);
-    free(before);
-    free(a);
-    free(b);
+static inline double *new_values(const Case *test, int64_t count) {
+    double *values = malloc((size_t)(count + 1) * sizeof *values);
+    for (int64_t i = 0; i < count; i++)
+        values[i] = test->whole_numbers ? (double)(random_next() % 5) - 2 : random_value();
+    return values;
 }
 
-// ---- what is checked of every route
-// ---------------------------------------------------------------
+static inline void add_factors(Trial *trial) {
+    const Case *test = trial->test;
+    trial->a = new_values(test, test->rows * test->depth * test->products);
+    trial->b = new_values(test, test->depth * test->columns * test->products);
+    trial->gemm = (Gemm){.rows = test->rows,
+                         .columns = test->columns,
+                         .depth = test->depth,
+                         .batch = {1, test->products},
+                         .alpha = test->whole_numbers ? 1.0f : 0.75f,
+                         .accumulate = test->accumulate,
+                         .activation = test->activation,
+                         .pairs = true, // where the ways have them
+                         .threads = test->threads};
+    trial->gemm.a = new_operand(trial->a, test->rows, test->depth, test->a, test->a_layout,
+                                test->gap, test->products);
+    trial->gemm.b = new_operand(trial->b, test->depth, test->columns, test->b, test->b_layout,
+                                test->gap, test->products);
+}
+
+static inline void add_bias(Trial *trial) {
+    const Case *test = trial->test;
+    const Format format = formats[random_next() % FORMATS];
+    trial->bias = filled((size_t)test->columns * size_of(format));
+    for (int64_t j = 0; j < test->columns; j++)
+        put(trial->bias, format, j, (double)(random_next() % 9) / 4 - 1);
+    trial->gemm.bias = test->bias ? trial->bias : NULL;
+    trial->gemm.bias_format = format;
+}
+
+static inline int64_t place_in(const Trial *trial, int64_t product, int64_t i, int64_t j) {
+    return product * trial->span + i * trial->row_stride + j;
+}
+
+static inline void add_result(Trial *trial) {
+    const Case *test = trial->test;
+    trial->row_stride = test->columns + (test->gap ? 3 : 0);
+    trial->span = test->rows * trial->row_stride;
+    trial->c_bytes = (size_t)(trial->span * test->products) * size_of(test->c);
+    trial->c = filled(trial->c_bytes + 2 * GUARD);
+    trial->before = filled(trial->c_bytes + 2 * GUARD);
+    memset(trial->c, GUARD_BYTE, trial->c_bytes + 2 * GUARD);
+    trial->gemm.c = (GemmResult){trial->c + GUARD, test->c, trial->row_stride, {0, trial->span}};
+    for (int64_t p = 0; test->accumulate && p < test->products; p++)
+        for (int64_t i = 0; i < test->rows; i++)
+            for (int64_t j = 0; j < test->columns; j++)
+                put(trial->gemm.c.data, test->c, place_in(trial, p, i, j),
+                    (double)(random_next() % 17) / 4 - 2);
+    memcpy(trial->before, trial->c, trial->c_bytes + 2 * GUARD);
+}
+
+// What an element is to be, and how far it may be from that.
+static inline double expected_of(const Trial *trial, int64_t p, int64_t i, int64_t j,
+                                 double *bound) {
+    const Case *test = trial->test;
+    double sum = 0, size = 0;
+    for (int64_t k = 0; k < test->depth; k++) {
+        const double product = trial->a[(p * test->rows + i) * test->depth + k] *
+                               trial->b[(p * test->depth + k) * test->columns + j];
+        sum += product;
+        size += fabs(product);
+    }
+    sum *= (double)trial->gemm.alpha;
+    const double old =
+        test->accumulate ? get(trial->before + GUARD, test->c, place_in(trial, p, i, j)) : 0;
+    const double bias = test->bias ? get(trial->bias, trial->gemm.bias_format, j) : 0;
+    sum += old;
+    sum += bias;
+    size += fabs(old) + fabs(bias);
+    const double expected = activated(sum, test->activation);
+    *bound = unit_of(test->c) * 1.001 * fabs(expected) + 0x1p-25 +
+             (double)(test->depth + 4) * UNIT_FP32 * size +
+             (test->activation > GEMM_ACTIVATION_RELU ? 2e-7 : 0);
+    if (!test->whole_numbers)
+        return expected;
+    *bound = 0;
+    return format_round(test->c, expected, OVERFLOW_TO_SPECIAL);
+}
+
+// Tells of an element that errs by more than any before it; `worst`: by so much. It is then taken
+// out of both, so that what is left is what nobody may have written.
+static inline void check_element(Trial *trial, int64_t p, int64_t i, int64_t j, double *worst) {
+    const Case *test = trial->test;
+    const int64_t where = place_in(trial, p, i, j);
+    const size_t at = GUARD + (size_t)where * size_of(test->c);
+    double bound;
+    const double expected = expected_of(trial, p, i, j, &bound);
+    const double got = get(trial->gemm.c.data, test->c, where);
+    memset(trial->before + at, GUARD_BYTE, size_of(test->c));
+    memset(trial->c + at, GUARD_BYTE, size_of(test->c));
+    const double excess = fabs(got - expected) - bound;
+    if (excess <= *worst)
+        return;
+    *worst = isnan(excess) ? INFINITY : excess;
+    CHECK_MESSAGE(false,
+                  "%lldx%lldx%lld %s,%s->%s layouts %d %d gap %d acc %d bias %d act %d "
+                  "threads %d: C[%lld,%lld] is %.9g, expected %.9g +- %.3g",
+                  (long long)test->rows, (long long)test->columns, (long long)test->depth,
+                  format_name(test->a), format_name(test->b), format_name(test->c), test->a_layout,
+                  test->b_layout, test->gap, test->accumulate, test->bias, test->activation,
+                  test->threads, (long long)i, (long long)j, got, expected, bound);
+}
+
+static inline void trial_clear(Trial *trial) {
+    free((void *)(uintptr_t)trial->gemm.a.data);
+    free((void *)(uintptr_t)trial->gemm.b.data);
+    free(trial->bias);
+    free(trial->c);
+    free(trial->before);
+    free(trial->a);
+    free(trial->b);
+}
+
+static inline void check_case(const Case *test, RunFunction run) {
+    Trial trial = {.test = test};
+    double worst = 0;
+    add_factors(&trial);
+    add_bias(&trial);
+    add_result(&trial);
+    run(&trial.gemm);
+    for (int64_t p = 0; p < test->products; p++)
+        for (int64_t i = 0; i < test->rows; i++)
+            for (int64_t j = 0; j < test->columns; j++)
+                check_element(&trial, p, i, j, &worst);
+    // The guards and the gaps between rows are as they were.
+    CHECK(memcmp(trial.c, trial.before, trial.c_bytes + 2 * GUARD) == 0);
+    trial_clear(&trial);
+}
+
+// ---- what is checked of every route -------------------------------------------------------------
 
 static inline void check_formats_and_layouts(RunFunction run) {
     static const int64_t sizes[] = {1, 3, 17, 33, 65, 129};

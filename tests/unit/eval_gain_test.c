@@ -24,13 +24,18 @@ static void add(Evaluations *all, const char *name, double seconds, double scatt
         time->rounds[i] = seconds * (1 + scatter * (i - ROUNDS / 2) / (ROUNDS / 2));
 }
 
-static void verdict_over(double seconds, double scatter, double accuracy,
-                         char text[EVAL_VERDICT_SIZE]) {
+// bf16 beside fp32, whose batch takes a second.
+static Evaluations *beside_fp32(double seconds, double scatter, double accuracy) {
     static Evaluations all;
     all = (Evaluations){.count = 0};
     add(&all, "fp32", 1, 0, 0.9);
     add(&all, "bf16", seconds, scatter, accuracy);
-    eval_verdict(&all, text, EVAL_VERDICT_SIZE);
+    return &all;
+}
+
+static void verdict_over(double seconds, double scatter, double accuracy,
+                         char text[EVAL_VERDICT_SIZE]) {
+    eval_verdict(beside_fp32(seconds, scatter, accuracy), text, EVAL_VERDICT_SIZE);
 }
 
 static void a_format_is_worth_it_where_rounds_agree(void) {
@@ -73,68 +78,57 @@ static void formats_that_scatter_do_not_take_turns_to_be_the_best(void) {
 
 static void what_was_not_timed_in_turn_is_not_concluded_from(void) {
     char text[EVAL_VERDICT_SIZE];
-    static Evaluations all;
-    add(&all, "fp32", 1, 0, 0.9);
-    add(&all, "bf16", 0.5, 0, 0.9);
-    all.formats[1].sitting = 1;
-    EvalGain gain = eval_gain(&all, &all.formats[1]);
+    Evaluations *all = beside_fp32(0.5, 0, 0.9);
+    all->formats[1].sitting = 1;
+    EvalGain gain = eval_gain(all, &all->formats[1]);
     CHECK(gain.speed.faster == 2 && isnan(gain.speed.least) && isnan(gain.speed.most));
-    CHECK(!eval_best(&all));
-    eval_verdict(&all, text, sizeof text);
+    CHECK(!eval_best(all));
+    eval_verdict(all, text, sizeof text);
     CHECK_CONTAINS(text, "cannot be told: there was no memory to time it in turn with fp32;");
 }
 
 static void what_was_not_timed_has_no_verdict(void) {
     char text[EVAL_VERDICT_SIZE];
-    static Evaluations all;
-    add(&all, "fp32", 1, 0, 0.9);
-    add(&all, "bf16", 0.5, 0, 0.9);
-    for (int i = 0; i < all.count; i++)
-        all.formats[i].found.times[EVALUATION_BATCH].round_count = 0;
-    eval_verdict(&all, text, sizeof text);
+    Evaluations *all = beside_fp32(0.5, 0, 0.9);
+    for (int i = 0; i < all->count; i++)
+        all->formats[i].found.times[EVALUATION_BATCH].round_count = 0;
+    eval_verdict(all, text, sizeof text);
     CHECK_TEXT(text, "");
-    CHECK(!eval_best(&all));
-    CHECK(isnan(eval_throughput(&all.formats[0].found)));
+    CHECK(!eval_best(all));
+    CHECK(isnan(eval_throughput(&all->formats[0].found)));
 }
 
 static void few_rounds_tell_nothing(void) {
     char text[EVAL_VERDICT_SIZE];
-    static Evaluations all;
-    add(&all, "fp32", 1, 0, 0.9);
-    add(&all, "bf16", 0.5, 0, 0.9);
-    for (int i = 0; i < all.count; i++)
-        all.formats[i].found.times[EVALUATION_BATCH].round_count = 2;
-    EvalGain gain = eval_gain(&all, &all.formats[1]);
+    Evaluations *all = beside_fp32(0.5, 0, 0.9);
+    for (int i = 0; i < all->count; i++)
+        all->formats[i].found.times[EVALUATION_BATCH].round_count = 2;
+    EvalGain gain = eval_gain(all, &all->formats[1]);
     CHECK(gain.speed.faster == 2 && isnan(gain.speed.least));
-    eval_verdict(&all, text, sizeof text);
+    eval_verdict(all, text, sizeof text);
     CHECK_CONTAINS(text, "cannot be told: it was timed in too few rounds;");
-    CHECK(!eval_best(&all));
+    CHECK(!eval_best(all));
 }
 
 // Under a limit on memory a format may take larger batches, which take longer.
 static void batches_of_other_sizes_are_compared_per_sample(void) {
     char text[EVAL_VERDICT_SIZE];
-    static Evaluations all;
-    all = (Evaluations){.count = 0};
-    add(&all, "fp32", 1, 0, 0.9);
-    add(&all, "bf16", 1.5, 0.1, 0.9);
-    all.formats[1].found.batch = 3 * all.formats[0].found.batch;
+    Evaluations *all = beside_fp32(1.5, 0.1, 0.9);
+    all->formats[1].found.batch = 3 * all->formats[0].found.batch;
     for (int sitting = 0; sitting < 2; sitting++) {
-        all.formats[1].sitting = sitting;
-        CHECK_NEAR(eval_gain(&all, &all.formats[1]).speed.faster, 2, 1e-9);
+        all->formats[1].sitting = sitting;
+        CHECK_NEAR(eval_gain(all, &all->formats[1]).speed.faster, 2, 1e-9);
     }
-    all.formats[1].sitting = 0;
-    eval_verdict(&all, text, sizeof text);
+    all->formats[1].sitting = 0;
+    eval_verdict(all, text, sizeof text);
     CHECK_CONTAINS(text, "bf16 is worth it: 2.00 times as fast");
 }
 
 static void a_busy_machine_hedges(void) {
     char text[EVAL_VERDICT_SIZE];
-    static Evaluations all;
-    all = (Evaluations){.others = 1.5};
-    add(&all, "fp32", 1, 0, 0.9);
-    add(&all, "bf16", 0.5, 0, 0.9);
-    eval_verdict(&all, text, sizeof text);
+    Evaluations *all = beside_fp32(0.5, 0, 0.9);
+    all->others = 1.5;
+    eval_verdict(all, text, sizeof text);
     CHECK_CONTAINS(text, "bf16 is worth it, as far as a busy machine can tell: 2.00 times");
 }
 

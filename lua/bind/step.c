@@ -163,6 +163,9 @@ void step_note_call(Session *session, const char *title) {
                                       "mp.ones",
                                       "mp.full",
                                       "mp.arange",
+                                      "mp.rand",
+                                      "mp.randn",
+                                      "mp.randint",
                                       "run:log",
                                       "run:step",
                                       "average:update",
@@ -304,7 +307,7 @@ static const char *look_at_script(lua_State *L, HandedStep *step, int function, 
     if (asides.said != handed->asides.said)
         return "it prints";
     if (memcmp(random, handed->random, sizeof random) != 0)
-        return "it draws random numbers";
+        return "it calls math.random";
     if (!upvalues_are_kept(L, step, function))
         return "it changes a variable from outside of it";
     return take_results(L, step, first, handed->handles);

@@ -99,23 +99,10 @@ static bool is_on(const Capture *capture) {
 
 // ---- what the device is asked for ---------------------------------------------------------------
 
-// What it is told lies in device memory that is another one, or holds another number, in the next.
-static bool is_told_more(const KernelCall *call) {
-    const OpAttr *attr = call->attr;
-    return call->op == OP_dropout || call->op == OP_uniform || call->op == OP_normal ||
-           call->op == OP_randint || call->op == OP_scale_factor || call->op == OP_scale_history ||
-           attr->times[0] || attr->times[1] || attr->int8.steps;
-}
-
 static void tap_ran(DeviceTap *tap, const KernelCall *call) {
     Capture *capture = (Capture *)tap;
     if (!is_on(capture))
         return;
-    if (is_told_more(call))
-        capture_note_why(capture, call->op == OP_scale_factor || call->op == OP_scale_history ||
-                                          call->attr->times[0] || call->attr->times[1]
-                                      ? "it multiplies in a scaled format"
-                                      : "it draws random numbers");
     if (capture->is_final)
         capture_note_why(capture, "it computes after the optimizer's step");
     if (capture->calls_count == MOST_CALLS)
@@ -131,7 +118,7 @@ static void tap_ran(DeviceTap *tap, const KernelCall *call) {
     captured->call.output_count = call->output_count;
     capture_mix(capture, &call->op, sizeof call->op);
     capture_mix(capture, &call->layer, sizeof call->layer);
-    capture_mix(capture, &captured->attr, sizeof captured->attr);
+    captured->drawn = capture_note_told(capture, call->op, &captured->attr);
     for (int i = 0; i < call->input_count; i++) {
         captured->call.input[i] = call->input[i];
         capture_note_view(capture, &call->input[i], i, false);

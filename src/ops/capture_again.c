@@ -80,6 +80,7 @@ CaptureFit capture_fits(const Capture *capture, Tensor *const *inputs, int count
 
 void capture_start(Capture *capture, Tensor *const *inputs) {
     bool has_moved = false;
+    capture->draws = (CapturedDraws){capture->engine->random_position, capture->engine->chances};
     for (int i = 0; i < capture->input_count; i++) {
         has_moved = has_moved || capture->inputs[i].view.data != inputs[i]->view.data;
         capture->inputs[i].view.data = inputs[i]->view.data;
@@ -108,9 +109,11 @@ const CaptureAct *capture_act(const Capture *capture, int i) {
     return &capture->acts[i].act;
 }
 
-static bool compute(Capture *capture, const CapturedCall *captured) {
+static bool compute(Capture *capture, CapturedCall *captured) {
     Engine *engine = capture->engine;
     Error error;
+    if (captured->drawn >= 0)
+        capture_draw_again(capture, captured);
     if (!device_run(engine->device, &captured->call, &error))
         return false; // the script, which runs into it too, is told where
     if (!captured->is_looked_at)
@@ -138,6 +141,8 @@ void capture_finish(Capture *capture) {
 }
 
 bool capture_take_back(Capture *capture, Error *error) {
+    capture->engine->random_position = capture->draws.position;
+    capture->engine->chances = capture->draws.chances;
     for (int i = 0; i < capture->leaves_count; i++)
         if (capture->leaves[i].leaf->grad == capture->leaves[i].gradient)
             tensor_drop_grad(capture->leaves[i].leaf);

@@ -92,7 +92,7 @@ int capture_input_at(const Capture *capture, const void *address) {
 }
 
 // Which input of the step, or which memory as it came up, an address lies in; and where.
-static void note_address(Capture *capture, const void *address, int at, bool is_output) {
+void capture_note_address(Capture *capture, const void *address, int at, bool is_output) {
     MemoryPlace place;
     const int input = capture_input_at(capture, address);
     if (input >= 0) {
@@ -129,7 +129,7 @@ void capture_note_view(Capture *capture, const View *view, int at, bool is_outpu
     capture_mix(capture, view->shape, size);
     capture_mix(capture, view->stride, size);
     if (view->data)
-        note_address(capture, view->data, at, is_output);
+        capture_note_address(capture, view->data, at, is_output);
 }
 
 static bool comes_again(const Capture *capture, int i) {

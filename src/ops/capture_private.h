@@ -7,6 +7,7 @@
 typedef struct CapturedCall {
     KernelCall call;
     OpAttr attr;
+    int drawn;         // the call that drew what it draws, itself or an earlier one; -1: nothing
     bool is_looked_at; // the lookout looks at what it gives,
     bool is_back;      // as the work of a walk back,
     bool keeps;        // and counts the largest number for the layer's figures
@@ -50,6 +51,11 @@ typedef struct CapturedParameter {
     bool requires_grad;
 } CapturedParameter;
 
+// How much was drawn of either stream of random numbers.
+typedef struct CapturedDraws {
+    uint64_t position, chances;
+} CapturedDraws;
+
 // What is in force around it.
 typedef struct CapturePlace {
     AutocastRegion autocast;
@@ -91,6 +97,7 @@ struct Capture {
     CAPTURE_LIST(CapturedParameter, parameters);
     CapturedInput inputs[CAPTURE_MOST_INPUTS];
     int input_count;
+    CapturedDraws draws; // before it was computed again
 };
 
 CapturePlace capture_place(const Engine *engine);
@@ -106,6 +113,7 @@ bool capture_grow(Capture *capture, void **items, int count, int *room, size_t s
 // All that tells one step from another goes into one number.
 void capture_mix(Capture *capture, const void *data, size_t size);
 // What operand `at` of a call, or an act, lies on.
+void capture_note_address(Capture *capture, const void *address, int at, bool is_output);
 void capture_note_view(Capture *capture, const View *view, int at, bool is_output);
 // Whether an address lies in weights or other state, which a step may read unasked.
 bool capture_is_state(const Capture *capture, const void *address);
@@ -114,3 +122,10 @@ int capture_input_at(const Capture *capture, const void *address);
 // All that it works on stays where it is from now on; false: some of it is not the step's any more,
 // or it is too much.
 bool capture_pin_memory(Capture *capture);
+
+// ---- capture_told.c
+
+// All that the call to come is told beside its operands; gives CapturedCall.drawn.
+int capture_note_told(Capture *capture, OpId op, const OpAttr *attr);
+// Tells a call that draws where it draws from now, as the script would have.
+void capture_draw_again(Capture *capture, CapturedCall *call);

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "ops/capture.h"
 #include "ops/engine.h"
 
 // Rows that nothing was noted in: their scale is 1.
@@ -69,7 +70,10 @@ bool delayed_make(Engine *engine, int64_t rows, Error *error) {
 
 float *delayed_scale(Engine *engine, int layer, FactorRole role, Error *error) {
     const int64_t row = (int64_t)layer * FACTOR_ROLES + role;
-    if (!grow(engine, error))
+    capture_pause(engine); // once in all steps
+    const bool done = grow(engine, error);
+    capture_end_act(engine);
+    if (!done)
         return NULL;
     Tensor *state = engine->delayed.state;
     tensor_written(state);

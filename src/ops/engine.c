@@ -105,7 +105,6 @@ void engine_seed(Engine *engine, uint64_t seed) {
 }
 
 RandomAttr engine_random(Engine *engine, int64_t count) {
-    capture_refuse(engine, "it draws random numbers");
     RandomAttr random = {.seed = engine->seed, .offset = engine->random_position};
     engine->random_position += random_blocks(count);
     return random;
@@ -126,6 +125,18 @@ Tensor *engine_scale_loss(Engine *engine, Scaler *scaler, Tensor *loss, Error *e
     return scaled;
 }
 
+bool engine_draws(OpId op) {
+    return op == OP_dropout || op == OP_uniform || op == OP_normal || op == OP_randint;
+}
+
+RandomAttr *engine_stream_of(OpId op, OpAttr *attr) {
+    if (op == OP_scale_factor)
+        return attr->factor.by.at_random ? &attr->factor.stream : NULL;
+    if (!engine_draws(op))
+        return NULL;
+    return op == OP_dropout ? &attr->dropout.stream : &attr->random;
+}
+
 static void write_base(Engine *engine, RandomBase *base, uint64_t position) {
     base->began = position;
     device_write(engine->device, base->tensor->view.data, &base->began, sizeof base->began);
@@ -139,7 +150,9 @@ static RandomAttr counted_from(Engine *engine, RandomBase *base, uint64_t positi
         base->tensor = tensor_new_bytes(engine->device, sizeof(uint64_t), MEMORY_OPTIMIZER, NULL);
         if (!base->tensor) // by value it is as right, only not the same in every step
             return random;
+        capture_pause(engine); // once in all steps
         write_base(engine, base, position);
+        capture_end_act(engine);
     }
     random.offset -= base->began; // around the end of all numbers where that came later
     random.base = base->tensor->view.data;

@@ -175,6 +175,10 @@ RandomAttr engine_random(Engine *engine, int64_t count);
 // The same positions as kernels are told of them: counted from where the step began, so that they
 // are told the same in every step.
 RandomAttr engine_random_of_step(Engine *engine, RandomAttr random);
+// Whether an operation draws from the script's stream.
+bool engine_draws(OpId op);
+// Where it is told of what it draws, or is rounded by; NULL: it draws nothing.
+RandomAttr *engine_stream_of(OpId op, OpAttr *attr);
 // Where the chances lie by which `count` elements are rounded: numbers by step and place in it,
 // apart from the script's, so that a replay, which walks nothing back, comes to the same.
 RandomAttr engine_chances(Engine *engine, int64_t count);

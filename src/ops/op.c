@@ -220,18 +220,14 @@ bool op_explain(void *context, const DeviceStatus *status, Error *error) {
     return name_layer(context, check->layer, error);
 }
 
-static bool draws(OpId op) {
-    return op == OP_dropout || op == OP_uniform || op == OP_normal || op == OP_randint;
-}
-
 // Runs the kernel. What draws random numbers is told where in the step they begin; the tape keeps
 // where in the whole stream, which holds in later steps too.
 static bool run_kernel(Engine *engine, KernelCall *call, Error *error) {
-    if (!draws(call->op))
+    if (!engine_draws(call->op))
         return device_run(engine->device, call, error);
     const OpAttr *attr = call->attr;
     OpAttr placed = *attr;
-    RandomAttr *random = call->op == OP_dropout ? &placed.dropout.stream : &placed.random;
+    RandomAttr *random = engine_stream_of(call->op, &placed);
     *random = engine_random_of_step(engine, *random);
     call->attr = &placed;
     bool done = device_run(engine->device, call, error);

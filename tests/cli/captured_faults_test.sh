@@ -16,7 +16,7 @@ return mp.experiment { name = "handed", params = { kind = "none", steps = 60 }, 
     local opt, scaler = mp.optim.SGD(net:parameters(), { lr = 0.01 }), run:scaler()
     local function step(x, y, forward, back)
         opt:zero_grad()
-        local loss = mp.autocast(function() return F.cross_entropy(head(bn(F.relu(up(x)) * forward)), y) end)
+        local loss = mp.autocast(function() return F.cross_entropy(head(bn(F.dropout(F.relu(up(x)), 0.1) * forward)), y) end)
         scaler:scale(loss * back):backward()
         scaler:step(opt)
         scaler:update()

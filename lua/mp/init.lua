@@ -10,6 +10,7 @@ mp.nn = require "mp.nn"
 mp.fn = require "mp.functions"
 mp.optim = require "mp.optim"
 mp.custom = require "mp.custom"
+mp.gradcheck = require("mp.gradcheck").gradcheck
 mp.memory = require("mp.measure").memory
 mp.class = require("mp.class").class
 mp.experiment = require("mp.experiment").experiment

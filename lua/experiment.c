@@ -179,6 +179,14 @@ static bool ends_by_refusal(const Error *error, const Error *refusal) {
     return true;
 }
 
+// Of what was typed no place in the script is told.
+static void take_refusal(const Error *refusal, Error *error) {
+    if (refusal->code == ERROR_MEMORY)
+        error->code = ERROR_MEMORY;
+    else
+        *error = *refusal;
+}
+
 bool lua_run_experiment(Run *run, const char *path, const LuaRunOptions *options, Error *error) {
     Session session = {.run = run,
                        .engine = run->engine,
@@ -217,7 +225,7 @@ bool lua_run_experiment(Run *run, const char *path, const LuaRunOptions *options
     bool was_cut = !done && error->code == ERROR_STOPPED;
     done = done || was_cut;
     if (!done && ends_by_refusal(error, &session.refusal))
-        *error = session.refusal;
+        take_refusal(&session.refusal, error);
     done = device_agrees(run->engine->device, done, error);
     done = bind_end_script(&session, done, error);
     const char *traceback = lua_vm_traceback(vm);

@@ -42,6 +42,8 @@ int bind_error(lua_State *L, const char *format, ...) {
 
 int bind_raise(lua_State *L, const Error *error) {
     lua_vm_check(L); // an engine call that was cut short by an interrupt ends as the interrupt
+    if (error->code == ERROR_MEMORY) // which some go on from; of the text no more than that is told
+        session_of(L)->refusal = *error;
     return bind_error(L, "%s", error->text);
 }
 

@@ -65,10 +65,11 @@ typedef struct Session {
     struct HandedSteps *steps; // lua/bind/step.h
     bool has_no_steps;         // they are not captured here
     double kept_at;            // clock_seconds of it; of the first step before there is one
-    Error refusal;             // the last of what was typed on the command line; may be caught
-    bool finished;             // the run has ended: what it owned is no more
-    Evaluation *evaluation;    // borrowed: the script is evaluated; NULL: it trains
-    Scan *scan;                // borrowed: its layers are tried in formats; NULL: it trains
+    Error refusal; // the last whose code the end is told by: of what was typed on the command line,
+                   // or for lack of memory; may be caught
+    bool finished; // the run has ended: what it owned is no more
+    Evaluation *evaluation;            // borrowed: the script is evaluated; NULL: it trains
+    Scan *scan;                        // borrowed: its layers are tried in formats; NULL: it trains
     double model_began, model_seconds; // while it is: of the outermost module; in all so far
 } Session;
 

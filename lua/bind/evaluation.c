@@ -156,7 +156,8 @@ static int evaluation_needs(lua_State *L) {
     return 1;
 }
 
-// limit(on): the device has what the cap leaves it, or all of the machine's memory again
+// limit([bytes]): the device has so many beside the data and what training keeps, or all of the
+// machine's memory again
 static int evaluation_limit(lua_State *L) {
     Session *session = session_of(L);
     const Device *device = session->engine->device;
@@ -170,13 +171,20 @@ static int evaluation_limit(lua_State *L) {
     }
     allocator_drop_workspace(device->allocator); // of what larger batches asked for
     allocator_trim(device->allocator);
-    if (lua_toboolean(L, 1)) {
+    if (!lua_isnoneornil(L, 1)) {
+        session->refusal.code = ERROR_NONE; // see was_full
         const MemoryUse use = allocator_use(device->allocator);
-        bytes = (size_t)session->evaluation->memory + use.now[MEMORY_MASTERS] +
-                use.now[MEMORY_DATA] + session->data_bytes;
+        bytes = (size_t)luaL_checkinteger(L, 1) + use.now[MEMORY_MASTERS] + use.now[MEMORY_DATA] +
+                session->data_bytes;
     }
     allocator_set_limit(device->allocator, bytes);
     return 0;
+}
+
+// was_full(): whether there was no memory for something since the limit was set last
+static int evaluation_was_full(lua_State *L) {
+    lua_pushboolean(L, session_of(L)->refusal.code == ERROR_MEMORY);
+    return 1;
 }
 
 // evaluation(): what is asked; nil where the script is to train
@@ -264,6 +272,7 @@ const BindFunction bind_evaluation_functions[] = {
     {"calibrates", evaluation_calibrates, NULL},
     {"needs", evaluation_needs, NULL},
     {"limit", evaluation_limit, NULL},
+    {"was_full", evaluation_was_full, NULL},
     {"evaluation", evaluation_asked, NULL},
     {"evaluation_goes_on", evaluation_goes_on, NULL},
     {"evaluated", evaluation_told, NULL},

@@ -136,21 +136,23 @@ end
 
 local most_tried = 65536
 
--- What f(..) gives where the device computes it within the cap; nil where it does not.
-local function within(f, ...)
+-- What f(..) gives where the device computes it within so many bytes; nil where it does not.
+local function within(bytes, f, ...)
     engine.settle()
-    engine.limit(true)
+    engine.limit(bytes)
     local done, result = pcall(f, ...)
-    engine.limit(false)
-    if not done and not tostring(result):find("out of memory", 1, true) then error(result, 0) end
+    engine.limit()
+    if not done and not engine.was_full() then error(result, 0) end
     return done and result or nil
 end
 
 -- The same of a batch, or the mean of its halves: how much of what is garbage lies there still
 -- differs from one time to the next.
 local function by_parts(values, model, b)
-    local whole = within(values, model, b)
-    if not whole and b.count == 1 then whole = within(values, model, b) end
+    local cap = engine.evaluation().memory
+    local whole = within(cap, values, model, b)
+    if not whole and b.count == 1 then whole = within(cap, values, model, b) end
+    for name, value in pairs(whole or {}) do whole[name] = number_of(value) end -- holds no memory
     if whole then return whole end
     if b.count == 1 then engine.fail "eval: a sample does not fit any more under --memory" end
     local half = b.count // 2
@@ -162,15 +164,27 @@ local function by_parts(values, model, b)
     return left
 end
 
+-- The bytes in which a sample is known to fit, at most a sixteenth more than it takes: what is asked of
+-- the system is more than what is in use, by what blocks are rounded up to.
+local function needed_by_one(call)
+    call() -- weights are in their format from here on
+    engine.settle()
+    engine.limit() -- what that call worked in is given back: else it counts as the next one's
+    local needed = engine.needs(call)
+    while not within(needed, call) do needed = needed + needed // 16 + 1 end
+    return needed
+end
+
 -- The largest batch within the cap, and the bytes that one sample takes.
 local function largest_within(values, model, b)
+    local cap = engine.evaluation().memory
     local function try(count)
         engine.evaluation_goes_on("fits a batch of " .. count .. "?", 1)
-        return within(core.autocast, values, model, grown(b, count))
+        return within(cap, core.autocast, values, model, grown(b, count))
     end
-    core.autocast(values, model, part(b, 1, 1)) -- weights are in their format from here on
-    local needed = engine.needs(function() core.autocast(values, model, part(b, 1, 1)) end)
-    if not try(1) then return 0, needed end
+    local needed = needed_by_one(function() return core.autocast(values, model, part(b, 1, 1)) end)
+    if not try(1) then return 0, math.max(needed, cap + 1) end
+    needed = math.min(needed, cap)
     local least, beyond = 1, 2
     while beyond <= most_tried and try(beyond) do least, beyond = beyond, 2 * beyond end
     -- To a sixteenth: what is rounded up to blocks of memory has no sharper end.

@@ -93,13 +93,17 @@ grep -q '"load_of_others":' "$folder/out" || fail "what others kept busy is not 
 end
 
 begin "where there is no memory for one more, it is evaluated when the others are done"
-sed "s/print(y:dtype())/if y:dtype() == 'bf16' then print 'no room' error 'out of memory' end/" \
+sed "s/print(y:dtype())/if y:dtype() == 'bf16' then print 'no room' mp.zeros(2^44) end/" \
     "$folder/telling.lua" >"$folder/alone.lua"
 mv "$folder/alone.lua" "$folder/telling.lua"
 run eval @last -p fp32,bf16 --quiet
 expect_status 1
 expect_err "out of memory"
 [ "$(grep -c '^no room' "$folder/err")" = 2 ] || fail "it was tried $(grep -c '^no room' "$folder/err") times"
+sed -i "s/mp.zeros(2^44)/error 'out of memory'/" "$folder/telling.lua" # which tells it by words alone
+run eval @last -p fp32,bf16 --quiet
+expect_status 1
+[ "$(grep -c '^no room' "$folder/err")" = 1 ] || fail "words were taken for a lack of memory"
 end
 
 begin "times are medians that say of how many"
@@ -222,6 +226,17 @@ is "$(of fp32 one_takes) > $(of int8 one_takes)" || fail "fp32 takes $(of fp32 o
 run eval 1 -p fp32 --memory 1KiB --quick
 expect_status 1
 expect_err "one sample does not fit into 1.0 KiB: fp32, which takes the least, takes"
+takes=$(sed -n 's/.*takes the least, takes \([0-9.]*\) KiB.*/\1/p' "$folder/err")
+for cap in 1 2; do # what one takes is enough, and what is too little is less
+    run eval 1 -p fp32 --memory "$(awk -v of="$takes" -v cap="$cap" 'BEGIN { printf "%d", of * 1024 * (cap == 1 ? 1.05 : 0.8) }')" --quick --json
+    if [ "$cap" = 1 ]; then
+        expect_status 0
+        is "$(of fp32 largest_batch) >= 1 && $(of fp32 one_takes) <= $takes * 1024 * 1.05" || fail "$(of fp32 largest_batch) at $takes KiB"
+    else
+        expect_status 1
+        expect_err 'one sample does not fit into'
+    fi
+done
 run eval 1 -p fp32 --memory 64MB
 expect_usage_error "bytes are wanted"
 end

@@ -170,7 +170,7 @@ static bool goes_on_without(Evaluating *evaluating, Evaluated *format, const Err
         leave_out(evaluating, format); // this device has no such products
         return true;
     }
-    evaluating->is_full = evaluating->alive > 0 && strstr(error->text, "out of memory");
+    evaluating->is_full = evaluating->alive > 0 && error->code == ERROR_MEMORY;
     evaluating->next -= evaluating->is_full;
     return evaluating->is_full;
 }

@@ -68,6 +68,9 @@ static const Command commands[] = {
      "int8: linear layers and convolutions of whole numbers, -127 to 127 steps of a scale a row "
      "of\n"
      "weights and one a layer for what it multiplies, which --calibrate finds; all else in fp32.\n"
+     "Under --memory `one takes` is what a sample is known to fit in. Weights that hold inf or nan "
+     "are\n"
+     "named on standard error, and in --json as weights_not_finite.\n"
      "An experiment with a `run` of its own declares `model`, `data` and `eval` beside it.",
      1, 1, command_eval},
     {"ls", FOR_LS, "[FILTER ...]", "the runs of the history, the newest first",

@@ -1,5 +1,6 @@
 // What lua/mp/evaluation.lua asks of an evaluation (run/evaluation.h) and tells of it.
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -211,6 +212,35 @@ static int told_samples(lua_State *L, Evaluation *evaluation) {
     return 0;
 }
 
+static bool count_not_finite(const Tensor *tensor, int64_t *count, Error *error) {
+    const int64_t elements = view_count(&tensor->view);
+    Tensor *copy = tensor_copy_as(tensor, FORMAT_FP32, MEMORY_WORKSPACE, error);
+    float *values = copy ? malloc((size_t)elements * sizeof *values + 1) : NULL;
+    bool done = copy && (values || error_fail(error, ERROR_MEMORY, "no memory for the weights")) &&
+                tensor_read(copy, values, error);
+    *count = 0;
+    for (int64_t i = 0; i < elements && done; i++)
+        *count += !isfinite(values[i]);
+    free(values);
+    tensor_release(copy);
+    return done;
+}
+
+// Which of the weights, as they were read, hold inf or nan.
+static int told_weights(lua_State *L, Evaluation *evaluation) {
+    const Inventory *inventory = &session_of(L)->inventory;
+    Error error = {0};
+    for (int i = 0; i < inventory->named_count; i++) {
+        const NamedTensor *named = &inventory->named[i];
+        int64_t count;
+        BIND_DONE(L, count_not_finite(named->tensor, &count, &error), &error);
+        if (count > 0 && evaluation->broken_count++ == 0)
+            utf8_copy(evaluation->broken, sizeof evaluation->broken, named->name);
+        evaluation->broken_numbers += count;
+    }
+    return 0;
+}
+
 // What is in use from here on is the evaluation's.
 static int told_begins(lua_State *L, Evaluation *evaluation) {
     (void)evaluation;
@@ -256,11 +286,8 @@ static int evaluation_told(lua_State *L) {
     static const struct {
         const char *what;
         int (*told)(lua_State *L, Evaluation *evaluation);
-    } kinds[] = {{"begins", told_begins},
-                 {"fits", told_fits},
-                 {"samples", told_samples},
-                 {"metric", told_metric},
-                 {"memory", told_memory}};
+    } kinds[] = {{"weights", told_weights}, {"begins", told_begins}, {"fits", told_fits},
+                 {"samples", told_samples}, {"metric", told_metric}, {"memory", told_memory}};
     const char *what = luaL_checkstring(L, 1);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (strcmp(kinds[i].what, what) == 0)

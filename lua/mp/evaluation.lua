@@ -266,6 +266,7 @@ function public.run(spec, run)
     if not module.is_module(model) then public.refuse("model", "a module", model) end
     run:model(model, name)
     engine.layers_known()
+    engine.evaluated "weights"
     local asked = engine.evaluation()
     local values, look = values_of(spec), spec.eval or spec.loss
     calibrate(values, model, data, asked.calibrate)

@@ -191,6 +191,27 @@ run eval 1 -p tf32
 expect_error 3 "tf32: a way of tensor cores"
 end
 
+begin "weights that are not finite are named in a line, and in the object"
+cat >"$folder/broken.lua" <<'LUA'
+local mp = require "mp" local nn = mp.nn
+return mp.experiment { name = "broken", params = {},
+  data = function() local d = mp.data.tensors { x = mp.ones(2, 3), batch = 2 } return { train = d, test = d } end,
+  model = function() return nn.Sequential { nn.Linear(3, 2):named "good", nn.Linear(2, 1):named "bad" } end,
+  loss = function(m, b) return m(b.x):sum() end,
+  optim = function(params) params[3]:copy(mp.full(1 / 0, 1, 2)) return mp.optim.SGD(params, { lr = 0 }) end }
+LUA
+run run "$folder/broken.lua" -p fp32 --loss-scale none --epochs 1 --quiet --name broken
+run eval broken -p fp32,bf16 --quick --quiet
+expect_status 0
+expect_err '^mpbench: these weights are of no use: .*bad.weight holds inf or nan.* in all; --at an earlier step'
+[ "$(grep -c 'of no use' "$folder/err")" = 1 ] || fail "it is not told once"
+run eval broken -p fp32 --quick --json
+expect_out '"weights_not_finite":{"first":".*bad.weight","tensors":[1-9]'
+run eval 1 -p fp32 --quick --json
+expect_out '"weights_not_finite":null'
+! grep -q 'of no use' "$folder/err" || fail "finite weights are told of"
+end
+
 begin "export writes the weights in the bytes that eval counts"
 run eval 1 -p fp16,int8,mxfp4,nvfp4,fp8 --quick --json
 mv "$folder/out" "$folder/all"

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/load.h"
+#include "base/phrase.h"
 #include "cli/print/text.h"
 #include "cli/train/confine.h"
 #include "cli/train/past.h"
@@ -253,6 +254,23 @@ static bool check_fits(const Evaluations *all, int64_t cap, Error *error) {
                                 text_bytes(needs, (double)least->found.needed));
 }
 
+// They are the same in all formats.
+static void warn_of_weights(const Evaluations *all) {
+    const Evaluation *found = &all->formats[0].found;
+    char text[64 + sizeof found->broken + 2 * TEXT_SIZE], count[TEXT_SIZE];
+    if (all->count == 0 || found->broken_count == 0)
+        return;
+    Phrase phrase = phrase_begin(text, sizeof text);
+    phrase_add(&phrase, "%s holds inf or nan", found->broken);
+    if (found->broken_count > 1)
+        phrase_add(&phrase, ", and so do %d more", found->broken_count - 1);
+    phrase_add(&phrase, ", %s number%s in all", text_count(count, found->broken_numbers),
+               found->broken_numbers == 1 ? "" : "s");
+    fputs("mpbench: these weights are of no use: ", stderr);
+    cli_print_outside(stderr, text);
+    fputs("; --at an earlier step may have finite ones\n", stderr);
+}
+
 static bool run_evaluations(Evaluating *evaluating, Error *error) {
     Cli *cli = evaluating->cli;
     const char *weights = cli->weights;
@@ -269,6 +287,7 @@ static bool run_evaluations(Evaluating *evaluating, Error *error) {
     confine(cli, evaluating->past->script, NULL);
     if (!evaluate_all(evaluating, error))
         return false;
+    warn_of_weights(&evaluating->all);
     if (cli->memory > 0 && !check_fits(&evaluating->all, cli->memory, error))
         return false;
     if (run_stop_requested())

@@ -208,6 +208,19 @@ static void write_format(JsonWriter *json, const Evaluations *all, const Evaluat
     json_end_object(json);
 }
 
+static void write_broken(JsonWriter *json, const Evaluation *found) {
+    json_key(json, "weights_not_finite");
+    if (!found || found->broken_count == 0) {
+        json_null(json);
+        return;
+    }
+    json_begin_object(json);
+    json_put_text(json, "first", found->broken);
+    json_put_integer(json, "tensors", found->broken_count);
+    json_put_integer(json, "numbers", found->broken_numbers);
+    json_end_object(json);
+}
+
 void eval_write_json(const Evaluations *all) {
     char verdict[EVAL_VERDICT_SIZE];
     JsonWriter json = {.stream = stdout};
@@ -217,6 +230,7 @@ void eval_write_json(const Evaluations *all) {
     json_put_text(&json, "experiment", all->run->experiment);
     json_put_known(&json, "step", (double)all->step, all->step != RECORD_UNKNOWN);
     json_put_text(&json, "weights", all->weights);
+    write_broken(&json, all->count > 0 ? &all->formats[0].found : NULL);
     json_put_text(&json, "device", all->device);
     json_put_text(&json, "device_name", all->device_name);
     json_put_integer(&json, "threads", all->threads);

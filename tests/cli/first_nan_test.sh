@@ -1,14 +1,14 @@
 #!/bin/sh
-# shellcheck disable=SC1091,SC2034,SC2154 # what shell.sh sets and reads
+# shellcheck disable=SC1091,SC2034,SC2086,SC2154 # what shell.sh sets and reads; words
 # The first number that is not finite is named: a fault is put into a known tensor of a known layer
 # at a known step, and the page of the flight recorder is held against it. MPBENCH_SOAK: 100 of them.
 . "$(dirname "$0")/../shell.sh"
 
 . "$(dirname "$0")/first_nan.sh"
-device="-d cpu --threads 1"
+device=${FIRST_NAN_DEVICE:--d cpu --threads 1} # options; tests/emulator has another
 
 begin "a run that is well has no page, and says so"
-run run "$folder/inject.lua" -d cpu --threads 1 --quiet --name well -p fp16
+run run "$folder/inject.lua" $device --quiet --name well -p fp16
 run show well --first-nan
 expect_status 0
 expect_out "Nothing was not finite in the 7 steps of this run."
@@ -46,13 +46,12 @@ end }
 LUA
 for options in "-p fp16" "-p bf16 --keep-fp32 losses" "-p fp16 --keep-fp32 losses --set loud=1" \
     "-p fp16 --keep-fp32 losses --layer bn=bf16"; do
-    # shellcheck disable=SC2086 # words
-    run run "$folder/norm.lua" -d cpu --threads 1 --quiet $options
+    run run "$folder/norm.lua" $device --quiet $options
     expect_no_out 'running_variance'
     run show @last --first-nan
     expect_out 'Nothing was not finite '
 done
-run run "$folder/norm.lua" -d cpu --threads 1 --quiet -p fp16 --keep-fp32 losses
+run run "$folder/norm.lua" $device --quiet -p fp16 --keep-fp32 losses
 expect_out 'running_variance of bn is more than fp16 holds after step [1-5], and stays inf'
 "$mpbench" show @last --first-nan --json >"$folder/page"
 [ "$(value way) $(value layer) $(value tensor) $(value format)" = "forward bn running_variance fp16" ] ||
@@ -88,7 +87,7 @@ return mp.experiment { name = "ends", params = { kind = "forward" }, run = funct
     end
 end }
 LUA
-    run run "$folder/ends.lua" -d cpu --threads 1 --quiet -p fp16 --set kind=$kind
+    run run "$folder/ends.lua" $device --quiet -p fp16 --set kind=$kind
     expect_status 1
     cp "$folder/err" "$folder/line"
     "$mpbench" show @last --first-nan --json >"$folder/page"
@@ -119,12 +118,12 @@ return mp.experiment { name = "kept", params = { kind = "buffer" }, run = functi
     end
 end }
 LUA
-run run "$folder/kept.lua" -d cpu --threads 1 --quiet -p fp32
+run run "$folder/kept.lua" $device --quiet -p fp32
 run show @last --first-nan
 expect_out 'in the buffer running_mean in bn, in fp32, which keeps it'
 expect_out 'remedy  *no batch of a step made it'
 expect_no_out 'batch_norm_track'
-run run "$folder/kept.lua" -d cpu --threads 1 --quiet -p fp32 --set kind=loud
+run run "$folder/kept.lua" $device --quiet -p fp32 --set kind=loud
 run show @last --first-nan
 expect_out 'in the buffer running_variance in bn, in fp32, which keeps it'
 expect_no_out 'batch_norm_track'
@@ -151,7 +150,7 @@ return mp.experiment { name = "mask", run = function(run)
 end }
 LUA
 for precision in fp32 fp16; do
-    run run "$folder/mask.lua" -d cpu --threads 1 --quiet -p $precision
+    run run "$folder/mask.lua" $device --quiet -p $precision
     expect_status 1
     expect_err 'output of cross_entropy .*: inf - inf or 0 times inf, which no format mends: .*(a mask'
     run show @last --first-nan
@@ -179,7 +178,7 @@ return mp.experiment { name = "broken", run = function(run)
     end
 end }
 LUA
-run run "$folder/broken.lua" -d cpu --threads 1 --name sick --json -p fp32
+run run "$folder/broken.lua" $device --name sick --json -p fp32
 parent=$(value_of id)
 run fork sick --at 20 -p bf16
 had="run $parent, that it was forked from at step 20, had it already: fork before it, .mpbench fork $parent --at 10 --precision bf16."
@@ -205,7 +204,7 @@ return mp.experiment { name = "outside", run = function(run)
     end
 end }
 LUA
-run run "$folder/outside.lua" -d cpu --threads 1 --quiet -p fp16 --loss-scale none
+run run "$folder/outside.lua" $device --quiet -p fp16 --loss-scale none
 run show @last --first-nan
 expect_out 'what led  the largest of what is computed outside of every layer rose from'
 expect_out 'the largest magnitudes outside of every layer$'
@@ -214,7 +213,7 @@ end
 
 begin "the element of the data is told, and what is sick in fp32 is named there too"
 injected data 77 -p fp32
-told=$("$mpbench" export data-77 --format jsonl | grep -o 'first [0-9, ]*' | tail -n 1)
+told=$("$mpbench" export data-77 --format jsonl | grep -o 'first [0-9][0-9, ]*' | head -n 1)
 [ "$told" = "first $(value first)" ] || fail "$told, and told: $(value first)"
 injected divide 78 -p fp32
 end
@@ -232,10 +231,10 @@ spoiled() { # SEED
         seek=$((8 + header + last - 4)) 2>/dev/null
 }
 begin "a weight file with a nan is named by its tensor, at the first step"
-run run "$folder/inject.lua" -d cpu --threads 1 --quiet --name well2 -p fp32
+run run "$folder/inject.lua" $device --quiet --name well2 -p fp32
 for seed in $(seq 1 "$seeds"); do
     spoiled "$seed"
-    run run "$folder/inject.lua" -d cpu --threads 1 --quiet --name "file-$seed" -p fp32 \
+    run run "$folder/inject.lua" $device --quiet --name "file-$seed" -p fp32 \
         --weights "$folder/weights-$seed"
     "$mpbench" show "file-$seed" --first-nan --json >"$folder/page"
     spoilt=$(grep -o '^"[^"]*"' "$folder/entry" | tr -d '"' | sed 's:.*/::')

@@ -129,8 +129,17 @@ static const char *choose_scale(const Run *run, const Preset *preset, const RunL
                : preset->loss_scale;
 }
 
-static void tell_scale(Run *run, const Preset *preset, const char *scale) {
-    if (!run->options->loss_scale && strcmp(scale, preset->loss_scale) != 0)
+void run_announce(Run *run) {
+    const Preset *preset = policy_preset(run->engine->policy);
+    tell_ways(run);
+    if (run->precision_why[0]) {
+        char text[256];
+        snprintf(text, sizeof text, "precision auto: %s, since %s", preset->name,
+                 run->precision_why);
+        run_tell(run, EVENT_LIFE, "", (double)NAN, text);
+    }
+    if (!run->options->loss_scale &&
+        strcmp(run_state(run)->scale_rule_name, preset->loss_scale) != 0)
         run_tell(run, EVENT_LIFE, "", (double)NAN,
                  "loss scale dynamic, since layers are set to fp16; --loss-scale none trains "
                  "without");
@@ -204,14 +213,8 @@ bool run_configure(Run *run, const char *experiment, const char *default_precisi
         !twin_recorded(run_state(run), error))
         return false;
     run->script.text = NULL;
-    tell_ways(run);
-    if (run->precision_why[0]) {
-        char text[256];
-        snprintf(text, sizeof text, "precision auto: %s, since %s", preset.name,
-                 run->precision_why);
-        run_tell(run, EVENT_LIFE, "", (double)NAN, text);
-    }
-    tell_scale(run, &preset, scale);
+    if (options->layer_count == 0) // else what is typed of layers may still be refused
+        run_announce(run);
     return true;
 }
 

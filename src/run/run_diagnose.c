@@ -142,6 +142,8 @@ bool run_check_layers(Run *run, Error *error) {
         if (!check_rule(run, &run->options->layers[i], error))
             return false;
     state->knows_layers = true;
+    if (run->options->layer_count > 0)
+        run_announce(run);
     return twin_layers_known(state, error);
 }
 

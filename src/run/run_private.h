@@ -355,6 +355,7 @@ bool run_is_low(Format format);
 const char *run_layer_of(const Run *run, const Tensor *parameter); // "": none
 const char *run_name_of(const Tensor *parameter);
 
+void run_announce(Run *run);           // what it chose by itself, once nothing typed can be refused
 void run_check_setup(RunState *state); // after the first step
 void run_check_autocast(Run *run);     // now and then: is anything computed in what was asked for?
 // Those that vanish, or never came.

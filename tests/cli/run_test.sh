@@ -341,6 +341,19 @@ expect_status 2
 expect_err "^mpbench: --layers .*policy.lua: haed: no layer of the model has such a name; did you mean head?"
 end
 
+begin "what is refused of layers is refused before anything is announced"
+for options in '-p auto --layer hed=fp32' '-p bf16 --layer hed=fp16'; do
+    # shellcheck disable=SC2086 # options are words
+    run run "$tiny" $options --no-history
+    expect_status 2
+    expect_err "^mpbench: --layer hed: no layer of the model has such a name; did you mean head?"
+    ! grep -q '^precision auto\|^loss scale' "$folder/err" || fail "$options: announced: $(head -n 1 "$folder/err")"
+done
+run run "$tiny" -p auto --layer head=fp16 --no-history
+expect_status 0
+expect_err '^precision auto: '
+end
+
 begin "a policy file is a regular file of text, whose bytes may be written as numbers"
 printf 'return { head = "bf16" }\n\0return { head = "fp16" }\n' >"$folder/policy.lua"
 run run "$tiny" --quiet --layers "$folder/policy.lua"

@@ -78,6 +78,8 @@ static const Command commands[] = {
      "status:failed precision:fp16 (or state: format:, done for finished)\n"
      "device:cpu tag:baseline accuracy>0.9 loss<1. All of them must hold.\n"
      "A loss here, as in run and show, is the last one; compare has the mean of the last tenth.\n"
+     "`fp32 +2 layers`: so many are set to other formats, as by --layers; `keep=none`: what\n"
+     "--keep-fp32 said. In JSON that is precision_label.\n"
      "Without FILTER the scans stand below the runs.",
      0, CLI_MAX_OPERANDS, command_ls},
     {"show", FOR_SHOW, "RUN", "all that is known of one run",

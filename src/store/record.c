@@ -139,11 +139,8 @@ void record_precision(const RunRecord *record, char text[RECORD_PRECISION_SIZE])
              differs ? ", all layers " : "", differs ? all : "");
 }
 
-void record_precision_brief(const RunRecord *record, char text[RECORD_PRECISION_SIZE]) {
+static void add_layers(const RunRecord *record, char text[RECORD_PRECISION_SIZE]) {
     int count = 0;
-    record_precision(record, text);
-    if (strcmp(text, record->precision) != 0)
-        return;
     for (int i = 0; i < record->layer_count; i++) {
         const char *set = record->layers[i].set;
         count += set[0] && strcmp(set, "auto") != 0 && strcmp(set, record->precision) != 0;
@@ -151,6 +148,26 @@ void record_precision_brief(const RunRecord *record, char text[RECORD_PRECISION_
     if (count > 0)
         snprintf(text, RECORD_PRECISION_SIZE, "%.30s +%d layer%s", record->precision, count,
                  count == 1 ? "" : "s");
+}
+
+// The option as it was typed last.
+static void add_kept(const RunRecord *record, char text[RECORD_PRECISION_SIZE]) {
+    const char *kept = "all";
+    const size_t used = strlen(text);
+    for (int i = 0; i < record->option_count; i++)
+        if (strcmp(record->options[i].name, "keep-fp32") == 0)
+            kept = record->options[i].value;
+    if (strcmp(kept, "all") != 0)
+        snprintf(text + used, RECORD_PRECISION_SIZE - used, " keep=%.40s", kept);
+}
+
+void record_precision_brief(const RunRecord *record, char text[RECORD_PRECISION_SIZE]) {
+    record_precision(record, text);
+    if (record->layer_count == 0 && record->option_count == 0 && record->label[0])
+        snprintf(text, RECORD_PRECISION_SIZE, "%s", record->label);
+    if (strcmp(text, record->precision) == 0)
+        add_layers(record, text);
+    add_kept(record, text);
 }
 
 const RecordMetric *record_metric(const RunRecord *record, const char *name) {

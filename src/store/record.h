@@ -31,7 +31,12 @@ static inline bool run_status_goes_on(RunStatus status) {
 
 #define RECORD_UNKNOWN INT64_MIN
 
-enum { RECORD_NAME_SIZE = 64, RECORD_TEXT_SIZE = 256, RECORD_DIAGNOSIS_SIZE = 512 };
+enum {
+    RECORD_NAME_SIZE = 64,
+    RECORD_TEXT_SIZE = 256,
+    RECORD_DIAGNOSIS_SIZE = 512,
+    RECORD_PRECISION_SIZE = 64
+};
 
 typedef struct RecordParameter { // of the experiment, after --set
     char name[RECORD_NAME_SIZE];
@@ -104,6 +109,8 @@ typedef struct RunRecord {
     RunStatus status;
     bool stale;                        // of a run in progress: its worker lives but is silent
     char precision[32];                // the preset in force
+    char label[RECORD_PRECISION_SIZE]; // record_precision_brief, in lists, which lack what it is
+                                       // made of; "": nothing differs from the preset
     char scale_rule[64];               // "dynamic", "1024"
     char device[32], device_name[128]; // "cpu", "Intel ..."
     int threads;
@@ -164,10 +171,10 @@ bool record_memory_in_steps(const RunRecord *record, RecordMemory *memory);
 void record_memory_text(const RecordMemory *memory, char text[RECORD_TEXT_SIZE]);
 // What the run computes in: its precision, and where every layer is set to another format that too:
 // "fp8, all layers fp32".
-enum { RECORD_PRECISION_SIZE = 64 };
 void record_precision(const RunRecord *record, char text[RECORD_PRECISION_SIZE]);
-// For who has one word: where some layers are set to another format their number too:
-// "fp32 +2 layers".
+// For who has one word: where some layers are set to another format their number too, and what
+// stays in fp32 where that is not what usually does: "fp32 +2 layers", "fp16 keep=none". Of a
+// record of a list its label.
 void record_precision_brief(const RunRecord *record, char text[RECORD_PRECISION_SIZE]);
 const RecordMetric *record_metric(const RunRecord *record, const char *name); // NULL: none
 // The first that leads, else the first; NULL: there is none.

@@ -111,7 +111,10 @@ void record_write_json(const RunRecord *record, bool with_layers, JsonWriter *js
     write_text_or_null(json, "name", record->name);
     write_text_or_null(json, "experiment", record->experiment);
     write_text_or_null(json, "status", run_status_name(record->status));
+    char label[RECORD_PRECISION_SIZE];
+    record_precision_brief(record, label);
     write_text_or_null(json, "precision", record->precision);
+    write_text_or_null(json, "precision_label", label);
     write_text_or_null(json, "device", record->device);
     write_text_or_null(json, "device_name", record->device_name);
     write_integer(json, "seed", record->seed);

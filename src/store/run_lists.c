@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mix.h"
+#include "store/schema.h"
 #include "store/store_private.h"
 
 // ---- what a list holds, as one number -----------------------------------------------------------
@@ -240,6 +241,35 @@ static bool write_list(Store *store, const List *list, int64_t run, const char *
     return true;
 }
 
+// For lists of runs, which read no layers and no options of any.
+static bool write_label(Store *store, const RunRecord *record, bool is_known, Error *error) {
+    char label[RECORD_PRECISION_SIZE];
+    bool has = false;
+    Query query;
+    record_precision_brief(record, label);
+    const bool differs = strcmp(label, record->precision) != 0;
+    if (is_known && strcmp(store->updated_label, label) == 0)
+        return true;
+    if (!store_has_table(store, "run_labels", &has, error) ||
+        (differs && !store_make_table(store, "run_labels", error)))
+        return false;
+    if (differs || has) {
+        if (!query_begin(&query, store,
+                         differs ? "INSERT OR REPLACE INTO run_labels VALUES (?, ?)"
+                                 : "DELETE FROM run_labels WHERE run = ?",
+                         error))
+            return false;
+        query_put_integer(&query, record->id);
+        if (differs)
+            query_put_text(&query, label);
+        query_next(&query);
+        if (!query_end(&query, "the run cannot be updated in the history", error))
+            return false;
+    }
+    snprintf(store->updated_label, sizeof store->updated_label, "%s", label);
+    return true;
+}
+
 bool run_lists_write(Store *store, const RunRecord *record, Error *error) {
     bool is_known = store->updated_run == record->id;
     for (int i = 0; i < STORE_RECORD_LISTS; i++) {
@@ -255,6 +285,8 @@ bool run_lists_write(Store *store, const RunRecord *record, Error *error) {
             return false;
         store->updated_lists[i] = hash;
     }
+    if (!write_label(store, record, is_known, error))
+        return false;
     store->updated_run = record->id;
     return true;
 }

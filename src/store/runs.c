@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "store/schema.h"
 #include "store/store_private.h"
 
 static bool fail_missing(Store *store, int64_t id, Error *error) {
@@ -180,13 +181,40 @@ static bool gather_metrics(MetricWalk *walk, RunRecord *record, Error *error) {
     return record_set_metrics(record, walk->metrics, walk->count, error);
 }
 
-static bool visit_rows(Query *query, MetricWalk *walk, const RunVisitor *visitor, Error *error) {
+// Labels of those runs that have one, walked likewise.
+typedef struct LabelWalk {
+    Query query;
+    bool has_table, has_row;
+} LabelWalk;
+
+static bool begin_labels(LabelWalk *walk, Store *store, Error *error) {
+    if (!store_has_table(store, "run_labels", &walk->has_table, error))
+        return false;
+    if (!walk->has_table)
+        return true;
+    if (!query_begin(&walk->query, store, "SELECT run, label FROM run_labels ORDER BY run DESC",
+                     error))
+        return false;
+    walk->has_row = query_next(&walk->query);
+    return true;
+}
+
+static void take_label(LabelWalk *walk, RunRecord *record) {
+    while (walk->has_row && query_integer(&walk->query, 0) > record->id)
+        walk->has_row = query_next(&walk->query);
+    if (walk->has_row && query_integer(&walk->query, 0) == record->id)
+        query_text(&walk->query, 1, record->label, sizeof record->label);
+}
+
+static bool visit_rows(Query *query, MetricWalk *walk, LabelWalk *labels, const RunVisitor *visitor,
+                       Error *error) {
     WorkerId here;
     worker_here(&here);
     bool enough = false;
     while (!enough && query_next(query)) {
         RunRecord record = {0};
         run_rows_get(query, &record, &here);
+        take_label(labels, &record);
         bool done = gather_metrics(walk, &record, error) &&
                     visitor->use(visitor->context, &record, &enough, error);
         record_clear(&record);
@@ -202,6 +230,7 @@ static bool visit(Store *store, const RunVisitor *visitor, Error *error) {
     run_rows_select(sql, "ORDER BY runs.id DESC");
     Query query;
     MetricWalk walk = {0};
+    LabelWalk labels = {.has_row = false};
     if (!query_begin(&query, store, sql, error))
         return false;
     if (!query_begin(&walk.query, store,
@@ -211,14 +240,18 @@ static bool visit(Store *store, const RunVisitor *visitor, Error *error) {
         return false;
     }
     walk.has_row = query_next(&walk.query);
-    bool done = visit_rows(&query, &walk, visitor, error);
+    const bool has_labels = begin_labels(&labels, store, error);
+    bool done = has_labels && visit_rows(&query, &walk, &labels, visitor, error);
     free(walk.metrics);
     if (!done) {
         query_drop(&query);
         query_drop(&walk.query);
+        if (has_labels && labels.has_table)
+            query_drop(&labels.query);
         return false;
     }
-    done = query_end(&walk.query, what, error);
+    done = !labels.has_table || query_end(&labels.query, what, error);
+    done = query_end(&walk.query, what, done ? error : NULL) && done;
     return query_end(&query, what, done ? error : NULL) && done;
 }
 

@@ -224,6 +224,10 @@ const char *const schema_statements[] = {
     "  file TEXT NOT NULL -- below checkpoints/\n"
     ") STRICT;\n",
     "CREATE INDEX checkpoints_run ON checkpoints (run, step);\n",
+    "CREATE TABLE run_labels ( -- of runs of which `precision` is not all: 'fp32 +2 layers'\n"
+    "  run INTEGER PRIMARY KEY REFERENCES runs ON DELETE CASCADE,\n"
+    "  label TEXT NOT NULL\n"
+    ") STRICT;\n",
     "CREATE TABLE profiles ( -- mpbench profile: where the time of steps went\n"
     "  run INTEGER PRIMARY KEY REFERENCES runs ON DELETE CASCADE,\n"
     "  steps INTEGER NOT NULL, -- that are in it\n"

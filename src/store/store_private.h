@@ -59,6 +59,7 @@ struct Store {
     // forgets them.
     int64_t updated_run; // 0: none
     uint64_t updated_lists[STORE_RECORD_LISTS];
+    char updated_label[RECORD_PRECISION_SIZE];
 };
 
 // ---- statements ---------------------------------------------------------------------------------

@@ -398,4 +398,21 @@ run show still
 expect_no_out 'scaler\.'
 end
 
+begin "a run is called by what its layers are set to, and by what stays in fp32, too"
+MPBENCH_DB=$folder/labels.db
+train -p fp32 --layer fc1=bf16
+train -p fp16 --keep-fp32 none
+train -p fp16 --keep-fp32 all
+run ls
+expect_out ' simple-1 .* fp32 +1 layer  '
+expect_out ' simple-2 .* fp16 keep=none  '
+expect_out ' simple-3 .* fp16  '
+run ls --json
+expect_out '"precision":"fp32","precision_label":"fp32 +1 layer"'
+expect_out '"precision":"fp16","precision_label":"fp16 keep=none"'
+expect_out '"precision":"fp16","precision_label":"fp16",'
+run show 1
+expect_out '^  precision   fp32 +1 layer on cpu'
+end
+
 exit "$failures"

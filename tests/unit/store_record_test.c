@@ -103,7 +103,8 @@ static void the_object_is_that_of_the_command_line(void) {
     CHECK_TEXT(
         json_of(&record, true),
         "{\"id\":7,\"name\":\"fashion-cnn-7\",\"experiment\":\"fashion-cnn\",\"status\":"
-        "\"failed\",\"precision\":\"fp16\",\"device\":\"cpu\",\"device_name\":\"Some CPU\","
+        "\"failed\",\"precision\":\"fp16\",\"precision_label\":\"fp16 +1 "
+        "layer\",\"device\":\"cpu\",\"device_name\":\"Some CPU\","
         "\"seed\":-9000000000000000001,\"steps\":7,\"applied\":5,\"skipped\":2,\"loss\":"
         "{\"first\":2.5,\"last\":\"nan\",\"best\":\"-inf\"},\"metrics\":{\"accuracy\":0.875,"
         "\"odd\":\"nan\",\"low\":\"-inf\"},\"scale\":{\"last\":1024,\"min\":512,\"max\":65536},"

@@ -389,6 +389,43 @@ static void ten_thousand_runs_list_whole(void) {
     store_close(store);
 }
 
+// A list has no layers and no options: what a run computes in besides its preset is kept for it.
+static void lists_say_what_differs_from_the_preset(void) {
+    RecordLayer layers[2] = {{.name = "a", .parent = -1, .precision = "fp32", .set = "auto"},
+                             {.name = "b", .parent = -1, .precision = "bf16", .set = "bf16"}};
+    const RecordOption option = {"keep-fp32", "none"};
+    char label[RECORD_PRECISION_SIZE];
+    RunRecord *runs;
+    int count;
+    Store *store = fresh_store("labels.db");
+    RunRecord record = some_run("a", "fp32");
+    CHECK_DONE(store_add_run(store, &record, NULL, 0, &error));
+    CHECK_DONE(store_list_runs(store, &(RunFilter){.words = ""}, &runs, &count, &error));
+    CHECK_TEXT(runs[0].label, "");
+    store_free_runs(runs, count);
+    CHECK_DONE(record_set_layers(&record, layers, 2, &error));
+    CHECK_DONE(record_set_options(&record, &option, 1, &error));
+    CHECK_DONE(store_update_run(store, &record, &error));
+    add_run(store, some_run("b", "fp16"));
+    CHECK_DONE(store_list_runs(store, &(RunFilter){.words = ""}, &runs, &count, &error));
+    CHECK_INT(count, 2);
+    CHECK_TEXT(runs[0].label, "");
+    CHECK_TEXT(runs[1].label, "fp32 +1 layer keep=none");
+    CHECK_TEXT(runs[1].precision, "fp32");
+    record_precision_brief(&runs[1], label);
+    CHECK_TEXT(label, "fp32 +1 layer keep=none");
+    store_free_runs(runs, count);
+    snprintf(layers[1].set, sizeof layers[1].set, "auto"); // given back while it trains
+    CHECK_DONE(record_set_layers(&record, layers, 2, &error));
+    CHECK_DONE(record_set_options(&record, NULL, 0, &error));
+    CHECK_DONE(store_update_run(store, &record, &error));
+    CHECK_DONE(store_list_runs(store, &(RunFilter){.words = ""}, &runs, &count, &error));
+    CHECK_TEXT(runs[1].label, "");
+    store_free_runs(runs, count);
+    record_clear(&record);
+    store_close(store);
+}
+
 int main(void) {
     make_folder();
     RUN_TEST(names_are_made_unique_and_refused_twice);
@@ -404,5 +441,6 @@ int main(void) {
     RUN_TEST(a_matrix_goes_with_the_last_of_its_runs);
     RUN_TEST(ten_thousand_runs_list_whole);
     remove_folder();
+    RUN_TEST(lists_say_what_differs_from_the_preset);
     return test_end();
 }

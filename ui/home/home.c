@@ -177,7 +177,9 @@ static const char *home_explain(PanelId panel) {
                "compute in and the memory of it, and sets layers; m asks whether to train "
                "three seeds in each format, and says how long that takes.";
     case PANEL_RUNS:
-        return "Every run of the history, the newest first; a dot marks one that goes on. Enter "
+        return "Every run of the history, the newest first; a dot marks one that goes on, "
+               "a plus behind a format that layers are set to others, or other kinds than usually "
+               "stay in fp32: below it is said which. Enter "
                "opens "
                "it, space chooses it and moves to the next, c compares those chosen; / shows "
                "only some of them. A loss is the last one; where runs are compared it "

@@ -32,6 +32,8 @@ static void tell_run(Home *home, const RunRecord *run) {
     size_t used = 0;
     if (home_is_named(run))
         used += (size_t)snprintf(text, sizeof text, "%s · ", run->name);
+    if (run->label[0])
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s · ", run->label);
     for (int i = 0; i < run->metric_count && used + RECORD_NAME_SIZE + 32 < sizeof text / 2; i++)
         used += (size_t)snprintf(text + used, sizeof text - used, "%s %s · ", run->metrics[i].name,
                                  word_number(run->metrics[i].value).text);

@@ -50,9 +50,12 @@ static void draw_experiment(Area area, int column, int row, int width, const Run
         area_outside(area, end + 1, row, column + width - end - 1, style_of(INK_ACCENT), run->tag);
 }
 
+// A plus where layers are set to others, or something else stays in fp32 than usually: below the
+// list that is said in full.
 static void draw_format(Area area, int column, int row, int width, const RunRecord *run) {
-    area_outside(area, column, row, width, style_bold(theme_format_ink(run->precision)),
-                 run->precision);
+    char text[sizeof run->precision + 1];
+    snprintf(text, sizeof text, "%s%s", run->precision, run->label[0] ? "+" : "");
+    area_outside(area, column, row, width, style_bold(theme_format_ink(run->precision)), text);
 }
 
 static void draw_state(Area area, int column, int row, int width, const RunRecord *run) {

@@ -60,7 +60,8 @@ static void put_run(Table *table, const Terminal *terminal, const RunRecord *run
     table_put(table, text, "");
     table_put(table, run->name, "");
     table_put(table, history_status(run), history_status_style(terminal, run));
-    table_put(table, run->precision, history_precision_style(terminal, run->precision));
+    record_precision_brief(run, text);
+    table_put(table, text, history_precision_style(terminal, run->precision));
     table_put(table, run->device, "");
     text_count(number, run->step);
     if (in_progress && run->total_steps > 0)

@@ -18,7 +18,7 @@ static void print_run(const ShowPage *page, const RunRecord *run) {
     show_begin_row(page, "precision");
     fprintf(page->line, "%s", history_precision_style(&page->terminal, run->precision));
     char precision[RECORD_PRECISION_SIZE];
-    record_precision(run, precision);
+    record_precision_brief(run, precision);
     cli_print_outside(page->line, precision);
     fprintf(page->line, "%s on ", page->plain);
     cli_print_outside(page->line, run->device);

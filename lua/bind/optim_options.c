@@ -152,6 +152,12 @@ static void check_parameters(lua_State *L, const char *name) {
     static const char expected[] = "a list of tensors or of groups";
     if (!lua_istable(L, 1))
         bind_argument_error(L, name, 1, "parameters", expected);
+    const char *class = lua_vm_class_of(L, 1);
+    if (class[0])
+        bind_error(
+            L,
+            "%s: argument 1 (parameters): %s expected, got the module %s: pass its :parameters()",
+            name, expected, class);
     lua_pushnil(L);
     if (lua_rawlen(L, 1) == 0 && lua_next(L, 1) != 0)
         bind_error(L,

@@ -185,6 +185,11 @@ local function class_loss(title, x, classes, options)
         engine.fail(("%s: %s: a last dimension of classes is wanted, this is a single number"):format(title,
             scores_of(title)))
     end
+    local wanted = table.concat(x:shape(), ", ", 1, #x:shape() - 1)
+    if table.concat(shape, ", ") ~= wanted then
+        engine.fail(("%s: %s of [%s] want classes of [%s], one a row; got [%s]"):format(title, scores_of(title),
+            table.concat(x:shape(), ", "), wanted, table.concat(shape, ", ")))
+    end
     local weight, smoothing, reduction = class_options(title, options, count)
     local index = classes:to "fp32"
     local counts = fn.greater(index, -1)

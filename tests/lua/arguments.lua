@@ -99,6 +99,8 @@ return mp.experiment { name = "arguments", params = { width = 3 }, run = functio
         fails("SGD: a list of 1 element expected, which also has", mp.optim.SGD, w, { lr = 1 })
         fails("SGD: argument 1 (parameters): a list of tensors or of groups expected", mp.optim.SGD, { lr = 1 })
         fails("Adam: argument 1 (parameters): a list of tensors or of groups expected", mp.optim.Adam)
+        fails("Adam: argument 1 (parameters): a list of tensors or of groups expected, got the module Linear: "
+            .. "pass its :parameters()", mp.optim.Adam, nn.Linear(2, 2), { lr = 1 })
         fails("LAMB: argument 1 (parameters): a list of tensors or of groups expected", mp.optim.LAMB, 1, { lr = 1 })
         fails("clip_norm: a list of 1 element expected", mp.optim.clip_norm, w, 1)
         fails("Adam: a list of 1 element expected", mp.optim.Adam,

@@ -141,6 +141,8 @@ return mp.experiment { name = "losses", run = function()
         fails("mse: reduction: mean, sum or none expected, got the string \"sums\"; did you mean sum?",
             F.mse, x, target, { reduction = "sums" })
         fails("hinge: reduction: mean, sum or none expected, got 3", F.hinge, x, target, { reduction = 3 })
+        fails("cross_entropy: logits of [3, 2, 4] want classes of [3, 2], one a row; got [3]", F.cross_entropy,
+            mp.randn(3, 2, 4), mp.randint(4, 3), { reduction = "none" })
         fails("did you mean label_smoothing", F.cross_entropy, x, classes, { label_smoothin = 0.1 })
         fails("label_smoothing: a number from 0 to 1 expected, got 2", F.cross_entropy, x, classes,
             { label_smoothing = 2 })

@@ -1,7 +1,9 @@
 #include "store/parameter.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,11 +47,26 @@ static bool is_of_training_itself(const char *name) {
     return false;
 }
 
+// A rate whose default was written as 3 takes no 0.1: where the remedy lies is told.
+static bool refuse_fraction(const RecordParameter *parameter, const char *text, const char *why,
+                            Error *error) {
+    char *end, told[160];
+    const double value = strtod(text, &end);
+    if (end == text || *end || !isfinite(value) || value == floor(value) ||
+        is_of_training_itself(parameter->name))
+        return refuse(parameter, text, why, error);
+    snprintf(told, sizeof told,
+             "%.60s, as its default is; with %" PRId64
+             ".0 for a default in the script any number does",
+             why, parameter->integer);
+    return refuse(parameter, text, told, error);
+}
+
 static bool parse_integer(RecordParameter *parameter, const char *text, Error *error) {
     Error why;
     int64_t value;
     if (!whole_parse(text, INT64_MIN, INT64_MAX, &value, &why))
-        return refuse(parameter, text, why.text, error);
+        return refuse_fraction(parameter, text, why.text, error);
     if (parameter->integer > 0 && value < 0)
         return refuse(parameter, text, "a whole number from 0 up expected, as its default is",
                       error);

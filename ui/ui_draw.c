@@ -17,10 +17,6 @@ int ui_place_name(const Ui *ui, int screen, char *text, size_t size) {
     for (int i = 0; i <= screen; i++) {
         column += text_width(text);
         bool here = i == (int)ui->screen, has_name = has_room || here;
-        if (i == SCREEN_SCAN && !here) { // stands in the header while it is in front
-            text[0] = 0;
-            continue;
-        }
         snprintf(text, size, has_name ? " %s%d %s " : "%s%d ", key, i + 1,
                  has_name ? ui_screens[i]->name : "");
     }

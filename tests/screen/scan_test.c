@@ -28,6 +28,7 @@ static void open_screen(void) {
 }
 
 static void a_key_scans_an_experiment(void) {
+    CHECK_CONTAINS(shown_text(&shown), " 4 formats  5 scan "); // as the others, before it is there
     press("5", "No scan is in this history");
     press("s", "an experiment, or the number of a run");
     press("\x15"

@@ -281,7 +281,7 @@ static bool lab_refresh(Ui *ui, double seconds) {
 
 static void lab_header(Ui *ui, Area area) {
     (void)ui;
-    area_text_right(area, area.width, 0, style_of(INK_DIM), "every step rounded to nearest even");
+    area_text_right(area, area.width, 0, style_of(INK_DIM), "each step to nearest even");
 }
 
 static void lab_draw(Ui *ui, PanelId panel, Area area, bool focused) {

@@ -29,6 +29,7 @@ struct Allocator {
     MemoryUse use;
     uint64_t takings;
     size_t limit, host;
+    MemoryHolder *holders;
     size_t own;        // that the device took for itself
     bool takes_anew;   // of the system alone
     int steps;         // that have ended, up to two
@@ -228,6 +229,22 @@ void allocator_note_asked(Allocator *allocator) {
     allocator->use.system_calls++;
 }
 
+// Whether anybody had memory to do without, which is the system's again.
+static bool ask_holders(Allocator *allocator) {
+    bool any = false;
+    for (MemoryHolder *holder = allocator->holders; holder; holder = holder->next)
+        any = holder->let_go(holder) || any;
+    if (any)
+        allocator_trim(allocator);
+    return any;
+}
+
+static Block *block_pressed(Allocator *allocator, int class, size_t bytes) {
+    allocator_trim(allocator);
+    Block *block = block_new(allocator, class, bytes);
+    return !block && ask_holders(allocator) ? block_new(allocator, class, bytes) : block;
+}
+
 void *allocator_take(Allocator *allocator, size_t bytes, MemoryPurpose purpose, Error *error) {
     size_t rounded;
     if (bytes >> 47) {
@@ -240,10 +257,8 @@ void *allocator_take(Allocator *allocator, size_t bytes, MemoryPurpose purpose, 
         allocator->free_list[class] = block->next;
     } else {
         block = block_new(allocator, class, rounded);
-        if (!block && !allocator->takes_anew) {
-            allocator_trim(allocator);
-            block = block_new(allocator, class, rounded);
-        }
+        if (!block && !allocator->takes_anew)
+            block = block_pressed(allocator, class, rounded);
         if (!block) {
             if (device_works(allocator->device, error))
                 fail_full(allocator, rounded, false, error);
@@ -327,6 +342,19 @@ bool allocator_in_use(const Block *pinned) {
     return !pinned->is_free;
 }
 
+void allocator_add_holder(Allocator *allocator, MemoryHolder *holder) {
+    holder->next = allocator->holders;
+    allocator->holders = holder;
+}
+
+void allocator_remove_holder(Allocator *allocator, MemoryHolder *holder) {
+    for (MemoryHolder **place = &allocator->holders; *place; place = &(*place)->next)
+        if (*place == holder) {
+            *place = holder->next;
+            return;
+        }
+}
+
 static bool comes_and_goes(const Block *block) {
     return !block->is_free &&
            (block->purpose == MEMORY_DATA || block->purpose == MEMORY_ACTIVATIONS);
@@ -393,7 +421,8 @@ void allocator_raise_peaks(Allocator *allocator, const MemoryUse *before) {
 bool allocator_add_host(Allocator *allocator, size_t bytes, Error *error) {
     if (!has_room(allocator, bytes, true)) {
         allocator_trim(allocator);
-        if (!has_room(allocator, bytes, true))
+        if (!has_room(allocator, bytes, true) &&
+            !(ask_holders(allocator) && has_room(allocator, bytes, true)))
             return fail_full(allocator, bytes, true, error);
     }
     allocator->host += bytes;

@@ -52,6 +52,16 @@ const Block *allocator_pin(Allocator *allocator, void *memory);
 void allocator_unpin(Allocator *allocator, const Block *pinned);
 bool allocator_in_use(const Block *pinned); // by whom it was taken
 
+// Who holds memory that it can do without is asked to let go of it before a request fails; the
+// first member of its owner's. False: it had none to let go of. It takes none meanwhile.
+typedef struct MemoryHolder MemoryHolder;
+struct MemoryHolder {
+    bool (*let_go)(MemoryHolder *holder);
+    MemoryHolder *next; // the allocator's
+};
+void allocator_add_holder(Allocator *allocator, MemoryHolder *holder);
+void allocator_remove_holder(Allocator *allocator, MemoryHolder *holder); // or one never added
+
 MemoryUse allocator_use(const Allocator *allocator);
 // The peaks are those of what comes from now on.
 void allocator_forget_peaks(Allocator *allocator);

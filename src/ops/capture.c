@@ -60,9 +60,21 @@ static void stop(Capture *capture) {
     }
 }
 
+// There is no memory left. What a step under way works on cannot be done without; no other is tried
+// again, which would want the same memory.
+static bool let_go(MemoryHolder *holder) {
+    Capture *capture = (Capture *)((char *)holder - offsetof(Capture, holder));
+    if (!capture->is_ready || capture->is_computing)
+        return false;
+    capture_forget(capture);
+    capture_note_why(capture, "it took memory that ran out");
+    return true;
+}
+
 void capture_free(Capture *capture) {
     if (!capture)
         return;
+    allocator_remove_holder(capture->engine->device->allocator, &capture->holder);
     stop(capture);
     clear(capture);
     free(capture->calls);
@@ -270,6 +282,8 @@ Capture *capture_new(Engine *engine) {
         return NULL;
     capture->engine = engine;
     capture->tap = (DeviceTap){tap_ran, tap_moved};
+    capture->holder.let_go = let_go;
+    allocator_add_holder(engine->device->allocator, &capture->holder);
     return capture;
 }
 

@@ -80,6 +80,7 @@ CaptureFit capture_fits(const Capture *capture, Tensor *const *inputs, int count
 
 void capture_start(Capture *capture, Tensor *const *inputs) {
     bool has_moved = false;
+    capture->is_computing = true;
     capture->draws = (CapturedDraws){capture->engine->random_position, capture->engine->chances};
     for (int i = 0; i < capture->input_count; i++) {
         has_moved = has_moved || capture->inputs[i].view.data != inputs[i]->view.data;
@@ -137,12 +138,14 @@ bool capture_compute(Capture *capture, int i) {
 }
 
 void capture_finish(Capture *capture) {
+    capture->is_computing = false;
     tape_pass(capture->engine->tape, capture->counts);
 }
 
 bool capture_take_back(Capture *capture, Error *error) {
     capture->engine->random_position = capture->draws.position;
     capture->engine->chances = capture->draws.chances;
+    capture->is_computing = false;
     for (int i = 0; i < capture->leaves_count; i++)
         if (capture->leaves[i].leaf->grad == capture->leaves[i].gradient)
             tensor_drop_grad(capture->leaves[i].leaf);

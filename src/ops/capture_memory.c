@@ -5,8 +5,9 @@
 #include "base/mix.h"
 #include "ops/capture_private.h"
 
-// What is held between two steps lies beside what those need that are called. A step that works on
-// more than this computes for so long that the script beside it is nothing.
+// What is held between two steps lies beside what those need that are called: a limit on memory
+// twice over. A step that works on more than this computes for so long that script and engine
+// beside it are 2 % of it (docs/speed.md), which is all that could be gained.
 #define MOST_BYTES ((size_t)4 << 20)
 
 // ---- the step as one number, and its lists -----------------------------------------------------

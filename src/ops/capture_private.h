@@ -74,10 +74,11 @@ typedef struct CapturePlace {
 
 struct Capture {
     DeviceTap tap;
+    MemoryHolder holder;
     Engine *engine;
     CaptureGiven given;
     CapturePlace place;
-    bool is_watching, is_ready;
+    bool is_watching, is_ready, is_computing;
     bool is_spoilt;   // this step is not to be captured, though the next may be
     bool is_large;    // it works on too much memory, as the next would
     bool is_final;    // a final act was noted

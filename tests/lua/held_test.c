@@ -80,6 +80,30 @@ static void graphs_and_data_count_against_the_memory_of_the_device(void) {
     CHECK((after.ru_maxrss - before.ru_maxrss) / 1024 < 3 * (DEVICE_MEMORY >> 20));
 }
 
+// What a captured step holds between two of its turns is there for who asks for the last of memory.
+static double tensors_beside(const char *call) {
+    char body[1024];
+    snprintf(body, sizeof body,
+             "local x, net = mp.randn(512, 64), run:model(mp.nn.Linear(64, 256))\n"
+             "local opt = mp.optim.SGD(net:parameters(), { lr = 1 })\n"
+             "local function step(x)\n"
+             "  opt:zero_grad() net(x):relu():mean():backward() opt:step()\n"
+             "end\n"
+             "for i = 1, 6 do %s end\n"
+             "while pcall(function() t[#t + 1] = mp.zeros(1 << 16) end) do n = n + 1 end\n"
+             "print(n) t = nil collectgarbage()\n"
+             "for i = 1, 6 do %s end",
+             call, call);
+    CHECK_TEXT(run_body(body), "");
+    return printed;
+}
+
+static void captured_steps_let_go_of_memory_that_runs_out(void) {
+    const double called = tensors_beside("step(x)");
+    CHECK(called > 10);
+    CHECK_INT(tensors_beside("run:step(step, x)"), called);
+}
+
 int main(void) {
     char folder[TEST_FOLDER_SIZE];
     if (!test_folder_make(folder, sizeof folder))
@@ -88,6 +112,7 @@ int main(void) {
     RUN_TEST(objects_count_against_the_memory_of_the_script);
     RUN_TEST(what_is_let_go_of_counts_no_more);
     RUN_TEST(graphs_and_data_count_against_the_memory_of_the_device);
+    RUN_TEST(captured_steps_let_go_of_memory_that_runs_out);
     test_folder_remove(folder);
     return test_end();
 }

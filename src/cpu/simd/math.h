@@ -13,25 +13,36 @@
 
 #define MATH_INLINE static inline __attribute__((always_inline, unused))
 
-MATH_INLINE float math_exp(float x) {
-    float bounded = x < -104.0f ? -104.0f : x;
-    bounded = bounded > 89.0f ? 89.0f : bounded;
-    float shifted = math_fma(bounded, 0x1.715476p+0f, MATH_ROUNDER);
-    float whole = shifted - MATH_ROUNDER;
-    float r = math_fma(whole, -0x1.62e4p-1f, bounded);
+// e^x over 2^whole.
+MATH_INLINE float math_exp_of_rest(float x, float whole) {
+    float r = math_fma(whole, -0x1.62e4p-1f, x);
     r = math_fma(whole, -0x1.7f7d1cp-20f, r);
     float p = 0.001392621414f;
     p = math_fma(p, r, 0.008363203511f);
     p = math_fma(p, r, 0.04166655443f);
     p = math_fma(p, r, 0.1666657684f);
     p = math_fma(p, r, 0.5f);
-    p = math_fma(p * r, r, r) + 1.0f;
+    return math_fma(p * r, r, r) + 1.0f;
+}
+
+MATH_INLINE float math_exp(float x) {
+    float bounded = x < -104.0f ? -104.0f : x;
+    bounded = bounded > 89.0f ? 89.0f : bounded;
+    float shifted = math_fma(bounded, 0x1.715476p+0f, MATH_ROUNDER);
+    float p = math_exp_of_rest(bounded, shifted - MATH_ROUNDER);
     // Two powers of two, since 2^128 is past what one can be.
     int32_t power = (int32_t)(number_bits_of_fp32(shifted) - number_bits_of_fp32(MATH_ROUNDER));
     int32_t half = power >> 1;
     float result = p * number_fp32_of_bits((uint32_t)(half + 127) << 23) *
                    number_fp32_of_bits((uint32_t)(power - half + 127) << 23);
     return x != x ? x : result;
+}
+
+// The same numbers where |x| < 87 or x is NaN.
+MATH_INLINE float math_exp_of_moderate(float x) {
+    float shifted = math_fma(x, 0x1.715476p+0f, MATH_ROUNDER);
+    uint32_t power = number_bits_of_fp32(shifted) - number_bits_of_fp32(MATH_ROUNDER) + 127;
+    return math_exp_of_rest(x, shifted - MATH_ROUNDER) * number_fp32_of_bits(power << 23);
 }
 
 MATH_INLINE float math_log1p(float x) {
@@ -77,6 +88,6 @@ MATH_INLINE float math_erf(float x) {
     q = math_fma(q, m, 0.6314834945f);
     q = math_fma(q, m, 1.130388423f);
     q = math_fma(q, m, -0.0003495821141f);
-    float large = copysignf(1.0f - math_exp(-q), x);
+    float large = copysignf(1.0f - math_exp_of_moderate(-q), x);
     return x != x ? x : magnitude < 0.9375f ? small : large;
 }

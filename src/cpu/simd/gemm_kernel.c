@@ -28,24 +28,24 @@ typedef struct Tile {
     int columns; // 1 .. PANEL_COLUMNS
 } Tile;
 
-// The sums' way out when nothing but fp32 additions and RELU lie on it.
+// The sums' way out when nothing but additions and RELU lie on it, to whole vectors of C.
 ALWAYS_INLINE void finish_in_registers(const GemmBlock *block, const Tile *tile, const int rows,
                                        const int vectors, Vector sums[TILE_ROWS][TILE_VECTORS],
-                                       const float *bias) {
-    float *c = (float *)block->c + tile->row * block->c_row + tile->column;
+                                       const float *bias, const Format format) {
+    int64_t at_c = tile->row * block->c_row + tile->column;
     Vector alpha = vector_all(block->alpha);
     bool add_old = block->accumulate || !block->first;
     bool relu = block->last && block->activation == GEMM_ACTIVATION_RELU;
-    UNROLL for (int i = 0; i < rows; i++, c += block->c_row) {
+    UNROLL for (int i = 0; i < rows; i++, at_c += block->c_row) {
         UNROLL for (int j = 0; j < vectors; j++) {
             Vector value = alpha * sums[i][j];
             if (add_old)
-                value += vector_load(c + j * LANES);
+                value += vector_load_as(block->c, format, at_c + j * LANES);
             if (bias)
                 value += vector_load(bias + j * LANES);
             if (relu)
                 value = vector_at_least(value, (Vector){0});
-            vector_store(c + j * LANES, value);
+            vector_store_as(block->c, format, at_c + j * LANES, value);
         }
     }
 }
@@ -154,8 +154,12 @@ ALWAYS_INLINE void multiply_tile(const GemmBlock *block, const Tile *tile, const
         multiply_step(&at, rows, vectors, sums);
         advance(&at, tile->a_step, block->b_step);
     }
-    if (in_registers) {
-        finish_in_registers(block, tile, rows, vectors, sums, bias);
+    if (in_registers && block->c_format == FORMAT_FP32) {
+        finish_in_registers(block, tile, rows, vectors, sums, bias, FORMAT_FP32);
+        return;
+    }
+    if (in_registers && WORD_NUMBERS == 2) {
+        finish_in_registers(block, tile, rows, vectors, sums, bias, FORMAT_BF16);
         return;
     }
     float spilled[TILE_ROWS][PANEL_COLUMNS];
@@ -218,8 +222,10 @@ static int tile_columns(const GemmBlock *block, int64_t column) {
 // A tile of A stays in the first-level cache while the panels of B stream by, and the rows of C
 // that it fills are written from left to right.
 static void multiply_block(const GemmBlock *block) {
-    bool simple = block->c_format == FORMAT_FP32 &&
-                  (!block->last || block->activation <= GEMM_ACTIVATION_RELU);
+    // bf16 too where pairs are multiplied: an instruction rounds to it there.
+    bool in_c = block->c_format == FORMAT_FP32 ||
+                (WORD_NUMBERS == 2 && block->c_format == FORMAT_BF16 && !block->partial);
+    bool simple = in_c && (!block->last || block->activation <= GEMM_ACTIVATION_RELU);
     bool has_bias = block->bias && block->last;
     Tile tile = {.a_row = block->a_row, .a_step = block->a_step};
     for (int64_t rows; tile.row < block->rows; tile.row += rows) {

@@ -180,3 +180,24 @@ expect_same_known() { # RUN OTHER
         cmp -s "$folder/a.$part" "$folder/b.$part" || fail "$1: other $part"
     done
 }
+
+# Writes loop.lua beside the scripts of a test, which get it by `require "loop"`: the loop that trains.
+# draw(step), where there is one, is called before each step, and what it returns goes to loss_of.
+use_loop() {
+    cat >"$folder/loop.lua" <<'LUA'
+local mp = require "mp"
+return function(run, opt, steps, loss_of, draw)
+    local scaler = run:scaler()
+    draw = draw or function(step) return step end
+    for step = 1, steps do
+        local x, y = draw(step)
+        opt:zero_grad()
+        local loss = mp.autocast(loss_of, x, y)
+        scaler:scale(loss):backward()
+        scaler:step(opt)
+        scaler:update()
+        run:log { loss = loss }
+    end
+end
+LUA
+}

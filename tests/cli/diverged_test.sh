@@ -4,6 +4,7 @@
 # change's, or neither's. $MPBENCH is the program.
 . "$(dirname "$0")/../shell.sh"
 
+use_loop
 # One weight that is to be 1; from step `leaves` on the loss is another.
 cat >"$folder/leaves.lua" <<'LUA'
 local mp = require "mp"
@@ -11,16 +12,11 @@ local F = mp.fn
 return mp.experiment { name = "leaves", params = { lr = 0.1, leaves = 0, steps = 300, mark = 0 }, run = function(run)
     local p = run.params
     local net = run:model(mp.nn.Linear(1, 1, { bias = false }), "fc")
-    local opt, scaler = mp.optim.SGD(net:parameters(), { lr = p.lr }), run:scaler()
-    for step = 1, p.steps do
-        opt:zero_grad()
+    local opt = mp.optim.SGD(net:parameters(), { lr = p.lr })
+    require "loop" (run, opt, p.steps, function(step)
         local loss = F.mse(net(mp.ones(1, 1)), mp.ones(1, 1)) + 0.1
-        if p.leaves > 0 and step > p.leaves then loss = loss + 100 end
-        scaler:scale(loss):backward()
-        scaler:step(opt)
-        scaler:update()
-        run:log { loss = loss }
-    end
+        return p.leaves > 0 and step > p.leaves and loss + 100 or loss
+    end)
 end }
 LUA
 # one OPTION..: the run, of which it leaves what it says of its divergence in out.

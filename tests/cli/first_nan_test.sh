@@ -25,23 +25,17 @@ done
 end
 
 begin "a running statistic that is more than fp16 holds is named, though the loss stays finite"
+use_loop
 cat >"$folder/norm.lua" <<'LUA'
 local mp = require "mp"
 local nn, F = mp.nn, mp.fn
 return mp.experiment { name = "norm", params = { loud = 4000 }, run = function(run)
     local net = run:model(nn.Sequential { nn.Conv2d(1, 4, 3):named "conv", nn.BatchNorm(4):named "bn",
         nn.Flatten(), nn.Linear(4 * 36, 3):named "head" })
-    local opt, scaler = mp.optim.SGD(net:parameters(), { lr = 0.01 }), run:scaler()
-    for _ = 1, 5 do
-        opt:zero_grad()
-        local loss = mp.autocast(function()
-            return F.cross_entropy(net(mp.rand(4, 8, 8, 1) * run.params.loud), mp.randint(3, 4))
-        end)
-        scaler:scale(loss):backward()
-        scaler:step(opt)
-        scaler:update()
-        run:log { loss = loss }
-    end
+    local opt = mp.optim.SGD(net:parameters(), { lr = 0.01 })
+    require "loop" (run, opt, 5, function()
+        return (F.cross_entropy(net(mp.rand(4, 8, 8, 1) * run.params.loud), mp.randint(3, 4)))
+    end)
 end }
 LUA
 for options in "-p fp16" "-p bf16 --keep-fp32 losses" "-p fp16 --keep-fp32 losses --set loud=1" \

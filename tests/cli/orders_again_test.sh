@@ -4,21 +4,15 @@
 # to fork from a step behind it, and to go on with a run that was killed.
 . "$(dirname "$0")/../shell.sh"
 
+use_loop
 cat >"$folder/ordered.lua" <<'LUA'
 local mp = require "mp"
 local nn, F = mp.nn, mp.fn
 return mp.experiment { name = "ordered", params = { steps = 3000 }, run = function(run)
     local net = run:model(nn.Sequential { nn.Linear(32, 64), nn.Tanh(), nn.Linear(64, 10):named "head" })
-    local opt, scaler = mp.optim.SGD(net:parameters(), { lr = 0.05 }), run:scaler()
+    local opt = mp.optim.SGD(net:parameters(), { lr = 0.05 })
     local x, y = mp.randn(32, 32), mp.randint(10, 32)
-    for _ = 1, run.params.steps do
-        opt:zero_grad()
-        local loss = mp.autocast(function() return F.cross_entropy(net(x), y) end)
-        scaler:scale(loss):backward()
-        scaler:step(opt)
-        scaler:update()
-        run:log { loss = loss }
-    end
+    require "loop" (run, opt, run.params.steps, function() return (F.cross_entropy(net(x), y)) end)
 end }
 LUA
 

@@ -12,6 +12,7 @@ passed() { # RUN STEP: whether it has come so far
     [ "${steps:-0}" -gt "$2" ]
 }
 
+use_loop
 cat >"$folder/small.lua" <<'LUA'
 local mp = require "mp"
 local nn, F = mp.nn, mp.fn
@@ -20,22 +21,17 @@ return mp.experiment { name = "small", params = { steps = 60, toggles = 0 }, run
     local net = run:model(nn.Sequential { nn.Conv2d(4, 24, 3, { padding = 1 }):named "conv", nn.ReLU(),
         nn.Flatten(), nn.Linear(24 * 16, 40):named "hidden", nn.ReLU(), nn.Linear(40, 4):named "head" })
     local opt = mp.optim.Adam(net:parameters(), { lr = 1e-3 })
-    local scaler, w = run:scaler(), mp.randn(4, 4, 4, 4)
+    local w = mp.randn(4, 4, 4, 4)
     local formats = { "fp8", "mxfp8", "bf16", "mxfp6", "mxfp6_e2m3", "e4m3", "mxfp4", "fp32", "nvfp4",
         "e5m2", "fp8", "fp16", "auto" }
-    for step = 1, p.steps do
+    local function draw(step)
         if p.toggles > 0 and step % p.toggles == 0 then
             net:find("h*"):precision(formats[step // p.toggles % #formats + 1])
         end
         local y = mp.randint(4, 16)
-        local x = F.embedding(y, w:reshape(4, 64)):reshape(16, 4, 4, 4) + mp.randn(16, 4, 4, 4)
-        opt:zero_grad()
-        local loss = mp.autocast(function() return F.cross_entropy(net(x), y) end)
-        scaler:scale(loss):backward()
-        scaler:step(opt)
-        scaler:update()
-        run:log { loss = loss }
+        return F.embedding(y, w:reshape(4, 64)):reshape(16, 4, 4, 4) + mp.randn(16, 4, 4, 4), y
     end
+    require "loop" (run, opt, p.steps, function(x, y) return (F.cross_entropy(net(x), y)) end, draw)
 end }
 LUA
 

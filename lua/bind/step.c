@@ -3,7 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A script has few steps (a GAN two).
+// Steps are kept so many at a time (a GAN has two), and the one that was run the longest ago gives
+// way. Tries are functions that were new, and watched steps of one function.
 enum { MOST_STEPS = 8, MOST_RESULTS = 8, MOST_TRIES = 16 };
 
 typedef struct StepResult {

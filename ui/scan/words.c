@@ -9,8 +9,8 @@
 #include "ui/scan/scan.h"
 
 const char scan_grades_told[] =
-    "A fine  B bearable  C too much  D more than batches differ by  X not finite  ◆ the policy  "
-    "? cannot be told";
+    "A fine  B bearable  C too much  D more than batches differ by  X not finite  ◆ policy  "
+    "? untold";
 
 // Letters, so that nothing hangs on colour.
 ScanGrade scan_grade(const ScanRecord *scan, const ScanCell *cell) {

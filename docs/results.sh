@@ -76,6 +76,17 @@ forget_busy() { # EXPERIMENT
 
 # ---- the page -------------------------------------------------------------------------------------
 
+# Of a table's first row, for awk: which column is whose. "bf16 +1 layer", which the experiment keeps in
+# another format, is its bf16.
+# shellcheck disable=SC2016 # awk's, not the shell's
+labels='function read_labels(label) {
+            for (columns = 3; columns < NF; columns++) {
+                label = $columns
+                sub(/[ ,].*/, "", label)
+                at[label] = columns
+            }
+        }'
+
 # A row of the first table: the result in fp32, what each other format differs by, and whether that is
 # more than seeds do, which stands in bold.
 row() { # EXPERIMENT RESULT; reads its table
@@ -87,7 +98,7 @@ row() { # EXPERIMENT RESULT; reads its table
                 if (part[1] == "why" && part[2] == experiment) why[part[3]] = part[4]
             }
         }
-        $2 == "" && !columns { for (columns = 3; columns < NF; columns++) at[$columns] = columns; next }
+        $2 == "" && !columns { read_labels(); next }
         result == "" && $2 != "runs" && $2 !~ /^-/ { result = $2 }
         $2 == result { for (label in at) value[label] = $at[label] }
         $2 == result " − fp32" { for (label in at) delta[label] = $at[label] }
@@ -113,6 +124,7 @@ row() { # EXPERIMENT RESULT; reads its table
             print " " (said ? said : "inside") (missing ? "; not trained:" missing : "") " |"
             exit failed
         }
+        '"$labels"'
         function size(text) { text += 0; return text < 0 ? -text : text }
         function known(text) { return text == "" ? "-" : text }
         function anchor(text) { gsub(/[^a-z0-9_-]/, "", text); return text }'
@@ -120,14 +132,15 @@ row() { # EXPERIMENT RESULT; reads its table
 
 speed_row() { # EXPERIMENT; reads the table of its times
     awk -F ' *[|] *' -v experiment="$1" '
-        $2 == "" && !columns { for (columns = 3; columns < NF; columns++) at[$columns] = columns; next }
+        $2 == "" && !columns { read_labels(); next }
         $2 == "steps/s" { rate = $at["fp32"] }
         $2 == "speed" { for (label in at) value[label] = $at[label] }
         /^Other programs kept up to/ { load = $0; sub(/ processors busy.*/, "", load); sub(/^.*up to /, "", load) }
         END {
             printf "| %s | %s | %s | %s | %s | %s |\n", experiment, rate, value["bf16"], value["fp16"], value["fp8"],
                 load ? load : "under a twentieth"
-        }'
+        }
+        '"$labels"
 }
 
 # Where and by what, each once; of short runs nobody counted the processors.

@@ -9,9 +9,9 @@ write() { # NAME WORSE
     cat >"$folder/experiments/$1.lua" <<LUA
 local mp = require "mp"
 return mp.experiment {
-    name = "$1", about = "Made for a test",
+    name = "$1", about = "Made for a test", precision = { head = "fp32" },
     run = function(run)
-        local m = run:model(mp.nn.Linear(4, 1):named "head")
+        local m = run:model(mp.nn.Sequential { mp.nn.Linear(4, 1):named "head" })
         local opt = mp.optim.SGD(m:parameters(), { lr = 1e-3 })
         for _ = 1, 4 do
             opt:zero_grad()

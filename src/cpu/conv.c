@@ -85,18 +85,25 @@ static bool columns_pay_in_pairs(const ConvProblem *problem, ConvPass pass) {
 }
 
 // Where places were measured to be faster than the others: on small images, of which much is
-// padding that they leave out. `low`: other formats than fp32 are read, which the others convert
+// padding that they leave out, and of gradients of weights where several windows share a pixel,
+// which they pack once. `low`: other formats than fp32 are read, which the others convert
 // beforehand; `pairs`: not so, but of bf16 as it is.
 static bool places_pay(const ConvProblem *problem, bool low, bool pairs) {
     enum { SMALL = 8 };
     const int64_t width = problem->out_size[1];
-    if (!conv_places_can(problem) || is_single(problem))
+    if (is_single(problem))
         return false;
     if (width < NARROW)
         return true;
     if (problem->channels < FEW_CHANNELS || problem->filters < FEW_CHANNELS)
         return false;
-    return width <= SMALL ? pairs || is_strided(problem) : low && !pairs && is_strided(problem);
+    const bool strided = is_strided(problem), converted = low && !pairs;
+    if (problem->pass == CONV_BACKWARD_WEIGHT) {
+        const bool shared =
+            problem->kernel[0] * problem->kernel[1] >= 4 * problem->stride[0] * problem->stride[1];
+        return width <= SMALL || (shared && (strided || converted));
+    }
+    return width <= SMALL ? pairs || strided : converted && strided;
 }
 
 static const View *written_by(ConvPass pass, const ConvArrays *arrays) {
@@ -120,7 +127,8 @@ static ConvWay choose_way(const Device *device, const ConvProblem *problem,
     }
     if (is_empty(problem))
         return WAY_COLUMNS;
-    if (!(low && isa_has_amx()) && places_pay(problem, low, all_bf16 && bf16_pays))
+    if (!(low && isa_has_amx()) && places_pay(problem, low, all_bf16 && bf16_pays) &&
+        conv_places_can(device, problem, arrays))
         return WAY_PLACES;
     // Of groups the library's pairs mix sums of weights that are not finite with their neighbours'.
     const bool mixes = pass == CONV_BACKWARD_WEIGHT && problem->groups > 1;

@@ -48,13 +48,18 @@ static inline double conv_cost(const ConvProblem *problem) {
            (double)(conv_window(problem) + 16) / 30;
 }
 
-// ---- conv_places.c ------------------------------------------------------------------------------
+// ---- conv_places.c, conv_places_weight.c --------------------------------------------------------
 
-// Whether a place at a time is a way of this problem: a forward pass or an input's gradient, with
-// enough images and channels to multiply.
-bool conv_places_can(const ConvProblem *problem);
+// Whether a place at a time is a way of this problem: there must be enough images and channels to
+// multiply, and room.
+bool conv_places_can(const Device *device, const ConvProblem *problem, const ConvArrays *arrays);
 bool conv_places_run(Device *device, const ConvProblem *problem, const ConvArrays *arrays,
                      Error *error);
+// Theirs of the gradient of weights, which must be of fp32.
+bool conv_places_weight_can(const Device *device, const ConvProblem *problem,
+                            const ConvArrays *arrays);
+bool conv_places_weight_run(Device *device, const ConvProblem *problem, const ConvArrays *arrays,
+                            Error *error);
 
 // ---- conv_library.c -----------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@
 enum { AT_X, AT_WEIGHT, AT_BIAS, AT_Y, ARRAYS };
 
 // Copies of a slice's images have so many bytes at most, or are those of one image.
-enum { SLICE_BYTES = 4 << 20 };
+enum { SLICE_BYTES = 3 << 19 };
 
 typedef struct Library {
     Device *device;

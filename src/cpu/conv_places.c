@@ -21,8 +21,11 @@ enum {
     MOST_TOGETHER = 8,      // places
     ROW_WORDS = 1024,       // copied of a row at once
     ROWS_BYTES = 256 << 10, // of the places that meet each panel of weights
-    PACKED_BYTES = 3 << 20, // weights: those of fewer columns at a time where all take more
-    FEW_CHANNELS = 32,      // a panel
+    // Of weights: those of fewer columns at a time where all take more. In a low format fewer
+    // again, as memory is what it is there to save.
+    PACKED_BYTES = 3 << 20,
+    LOW_BYTES = 2 << 20,
+    FEW_CHANNELS = 32, // a panel
 };
 
 // A tap that a place sees: which one, in the order in which weights are packed, and where.
@@ -248,10 +251,12 @@ static void plan(ConvPlaces *own) {
     // the first-level cache.
     own->row = (gemm_divide_up(own->chunk * own->words, lanes) + 1) * lanes;
     const int64_t row_bytes = own->rows * own->row * (int64_t)sizeof(GemmWord);
-    own->together = cpu_smaller(product_larger(ROWS_BYTES / row_bytes, 1), MOST_TOGETHER);
+    const int64_t near = own->from->format == FORMAT_FP32 ? ROWS_BYTES : ROWS_BYTES / 2;
+    own->together = cpu_smaller(product_larger(near / row_bytes, 1), MOST_TOGETHER);
     const int64_t panel_bytes = own->taps * own->words * width * (int64_t)sizeof(GemmWord);
     const int64_t panels = gemm_divide_up(own->columns, width);
-    const int64_t most = product_larger(PACKED_BYTES / panel_bytes, 1);
+    const int64_t room = own->from->format == FORMAT_FP32 ? PACKED_BYTES : LOW_BYTES;
+    const int64_t most = product_larger(room / panel_bytes, 1);
     own->block = gemm_divide_up(panels, gemm_divide_up(panels, most)) * width;
     own->rows_bytes = cpu_line((size_t)(own->together * row_bytes) + 64);
     if (own->to->format != FORMAT_FP32)
@@ -260,16 +265,20 @@ static void plan(ConvPlaces *own) {
     own->per_thread = own->rows_bytes + own->partial_bytes;
 }
 
-bool conv_places_can(const ConvProblem *problem) {
-    const bool forward = problem->pass == CONV_FORWARD;
-    const int64_t depth = forward ? problem->channels : problem->filters;
-    return problem->pass != CONV_BACKWARD_WEIGHT && problem->groups == 1 && depth % 2 == 0 &&
-           depth >= FEW_CHANNELS && problem->images >= FEWEST_IMAGES &&
+bool conv_places_can(const Device *device, const ConvProblem *problem, const ConvArrays *arrays) {
+    if (problem->groups != 1 || problem->images < FEWEST_IMAGES)
+        return false;
+    if (problem->pass == CONV_BACKWARD_WEIGHT)
+        return conv_places_weight_can(device, problem, arrays);
+    const int64_t depth = problem->pass == CONV_FORWARD ? problem->channels : problem->filters;
+    return depth % 2 == 0 && depth >= FEW_CHANNELS &&
            problem->kernel[0] * problem->kernel[1] <= MOST_TAPS;
 }
 
 bool conv_places_run(Device *device, const ConvProblem *problem, const ConvArrays *arrays,
                      Error *error) {
+    if (problem->pass == CONV_BACKWARD_WEIGHT)
+        return conv_places_weight_run(device, problem, arrays, error);
     ConvPlaces own = {.problem = problem,
                       .arrays = arrays,
                       .forward = problem->pass == CONV_FORWARD,

@@ -18,10 +18,16 @@
 // a number of bf16 may.
 typedef float GemmWord __attribute__((may_alias, aligned(2)));
 
+// Further stretches of the depth: so many, each so many words of A and B behind the one before.
+typedef struct GemmFurther {
+    int64_t count, a, b;
+} GemmFurther;
+
 // Strides and the depth of a block count words.
 typedef struct GemmBlock {
     int64_t rows, columns, depth;
-    const GemmWord *a; // tile after tile as packed; or a matrix, with the strides below
+    GemmFurther further[2]; // of `depth` steps; and of all those
+    const GemmWord *a;      // tile after tile as packed; or a matrix, with the strides below
     bool a_packed;
     int64_t a_row, a_step;   // not packed: from row to row and along the depth
     const GemmWord *b;       // panel after panel as packed; or rows in place

@@ -209,7 +209,9 @@ static void bench(const Shape *shape, dnnl_engine_t engine, dnnl_stream_t stream
             View y = array(format, shape->n, oh, ow, shape->o);
             set_pass(&timed, shape, pass, &x, &w, &y, &attr);
             double ours = measure(by_device, &timed), columns = measure(by_columns, &timed);
-            double places = conv_places_can(&timed.problem) ? measure(by_places, &timed) : 0;
+            double places = conv_places_can(device, &timed.problem, &timed.arrays)
+                                ? measure(by_places, &timed)
+                                : 0;
             printf(" | %s %7.2f %4.0f own %7.2f %4.0f", format_name(format), ours * 1e3,
                    flops / ours * 1e-9, columns * 1e3, flops / columns * 1e-9);
             if (places > 0)

@@ -43,11 +43,14 @@ static void check_pass(Format format, ConvPass pass, int64_t images, int64_t cha
                                  .threads = device->threads};
     View x = array(format, images, SIZE, SIZE, channels),
          y = array(format, images, OUT, OUT, filters);
-    View weight = array(format, filters, KERNEL, KERNEL, channels);
+    const Format weights = pass == CONV_BACKWARD_WEIGHT ? FORMAT_FP32 : format;
+    View weight = array(weights, filters, KERNEL, KERNEL, channels);
     ConvArrays arrays = {.x = x, .weight = weight, .y = y, .times = 1};
-    View *out = pass == CONV_FORWARD ? &arrays.y : &arrays.x;
-    View other = array(format, out->shape[0], out->shape[1], out->shape[2], out->shape[3]);
-    CHECK(conv_places_can(&problem));
+    View *out = pass == CONV_FORWARD          ? &arrays.y
+                : pass == CONV_BACKWARD_INPUT ? &arrays.x
+                                              : &arrays.weight;
+    View other = array(out->format, out->shape[0], out->shape[1], out->shape[2], out->shape[3]);
+    CHECK(conv_places_can(device, &problem, &arrays));
     CHECK(conv_places_run(device, &problem, &arrays, &error));
     View places = *out;
     *out = other;
@@ -65,6 +68,8 @@ static void places_give_what_windows_give(void) {
         for (int i = 0; i < 3; i++) {
             check_pass(formats[i], CONV_FORWARD, 70, 32, 36);
             check_pass(formats[i], CONV_BACKWARD_INPUT, 70, 36, 32);
+            check_pass(formats[i], CONV_BACKWARD_WEIGHT, 70, 40, 36);
+            check_pass(formats[i], CONV_BACKWARD_WEIGHT, 9, 33, 17);
             // More weights than are packed at once.
             check_pass(formats[i], CONV_FORWARD, 8, 256, 520);
             check_pass(formats[i], CONV_BACKWARD_INPUT, 8, 520, 256);

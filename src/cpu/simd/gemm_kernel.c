@@ -104,20 +104,28 @@ static void finish_in_memory(const GemmBlock *block, const Tile *tile, int rows,
 
 typedef struct Steps {
     const GemmWord *a[3], *b;
-    int64_t a_row;
+    int64_t a_row, ahead; // of b, what is called for
 } Steps;
 
 ALWAYS_INLINE void multiply_step(const Steps *at, const int rows, const int vectors,
                                  Vector sums[TILE_ROWS][TILE_VECTORS]) {
     Vector line[TILE_VECTORS];
     UNROLL for (int j = 0; j < vectors; j++) line[j] = vector_load(at->b + j * LANES);
-    UNROLL for (int j = 0; j < vectors; j++)
-        __builtin_prefetch(at->b + STEPS_AHEAD * PANEL_COLUMNS + j * LANES);
+    UNROLL for (int j = 0; j < vectors; j++) __builtin_prefetch(at->b + at->ahead + j * LANES);
     UNROLL for (int i = 0; i < rows; i++) {
         Vector word = word_to_all(at->a[i / 5] + i % 5 * at->a_row);
         UNROLL for (int j = 0; j < vectors; j++) sums[i][j] =
             words_multiply_add(word, line[j], sums[i][j]);
     }
+}
+
+// The beginning of a stretch. Five rows from each of three pointers are reached without further
+// registers.
+ALWAYS_INLINE void begin(Steps *at, const Tile *tile, int64_t a, int64_t b) {
+    at->a[0] = tile->a + a;
+    at->a[1] = tile->a + a + 5 * tile->a_row;
+    at->a[2] = tile->a + a + 10 * tile->a_row;
+    at->b = tile->b + b;
 }
 
 ALWAYS_INLINE void advance(Steps *at, int64_t a_step, int64_t b_step) {
@@ -134,11 +142,10 @@ ALWAYS_INLINE void multiply_tile(const GemmBlock *block, const Tile *tile, const
     UNROLL for (int i = 0; i < rows; i++) {
         UNROLL for (int j = 0; j < vectors; j++) sums[i][j] = (Vector){0};
     }
-    Steps at = {.b = tile->b, .a_row = tile->a_row};
-    // Five rows from each of three pointers are reached without further registers.
-    at.a[0] = tile->a;
-    at.a[1] = tile->a + 5 * tile->a_row;
-    at.a[2] = tile->a + 10 * tile->a_row;
+    const GemmFurther *next = &block->further[0], *nexts = &block->further[1];
+    Steps at = {.a_row = tile->a_row,
+                .ahead = next->count > 0 ? next->b : STEPS_AHEAD * PANEL_COLUMNS};
+    begin(&at, tile, 0, 0);
     // The sums end in memory that is far away as often as not. It is called for in time, a row with
     // each of the first steps, as many calls at once would hold up the loads of A and B.
     const int64_t c_size = gemm_bytes(block->c_format), c_row = block->c_row * c_size;
@@ -150,10 +157,15 @@ ALWAYS_INLINE void multiply_tile(const GemmBlock *block, const Tile *tile, const
         multiply_step(&at, rows, vectors, sums);
         advance(&at, tile->a_step, block->b_step);
     }
-    for (; k > 0; k--) {
-        multiply_step(&at, rows, vectors, sums);
-        advance(&at, tile->a_step, block->b_step);
-    }
+    for (int64_t i = 0; i <= nexts->count; i++)
+        for (int64_t j = 0; j <= next->count; j++, k = block->depth) {
+            if (i + j > 0)
+                begin(&at, tile, i * nexts->a + j * next->a, i * nexts->b + j * next->b);
+            for (; k > 0; k--) {
+                multiply_step(&at, rows, vectors, sums);
+                advance(&at, tile->a_step, block->b_step);
+            }
+        }
     if (in_registers && block->c_format == FORMAT_FP32) {
         finish_in_registers(block, tile, rows, vectors, sums, bias, FORMAT_FP32);
         return;

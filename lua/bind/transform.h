@@ -1,4 +1,4 @@
-// lua/bind/transform.h: the options of a loader that say how samples are changed; for data.c.
+// lua/bind/transform.h: the options of a loader that say how samples are changed; for loader.c.
 #pragma once
 
 #include <lua.h>

@@ -300,6 +300,7 @@ void bind_open_run(lua_State *L, Session *session);
 void bind_open_measure(lua_State *L, Session *session);
 void bind_open_weights(lua_State *L, Session *session);
 void bind_open_calls(lua_State *L, Session *session);  // adds nothing to the table
+extern const BindFunction bind_declare_functions[];    // declare.c
 extern const BindFunction bind_evaluation_functions[]; // evaluation.c
 extern const BindFunction bind_scan_functions[];       // scan.c
 // The outermost module of an evaluation is called, and comes back.

@@ -5,144 +5,11 @@
 #include "ops/capture.h"
 #include "ops/engine.h"
 #include "ops/gradient.h"
+#include "ops/inputs.h"
 #include "ops/profile.h"
 #include "ops/scale.h"
 #include "ops/shape.h"
 #include "ops/whole.h"
-
-static Format wider(Format a, Format b) {
-    if (a == b)
-        return a;
-    if (a == FORMAT_FP64 || b == FORMAT_FP64)
-        return FORMAT_FP64;
-    return FORMAT_FP32; // fp16 and bf16 hold nothing of each other: what holds both is fp32
-}
-
-// The floating formats among the inputs; FP32 when there is none. A number beside a tensor decides
-// nothing.
-static void input_formats(Tensor *const *inputs, int count, Format *first, Format *widest) {
-    *first = *widest = FORMAT_COUNT;
-    for (int i = 0; i < count; i++) {
-        if (!inputs[i] || !format_is_floating(inputs[i]->view.format) || inputs[i]->is_number)
-            continue;
-        Format format = inputs[i]->view.format;
-        if (*first == FORMAT_COUNT)
-            *first = *widest = format;
-        else
-            *widest = wider(*widest, format);
-    }
-    if (*first == FORMAT_COUNT)
-        *first = *widest = FORMAT_FP32;
-}
-
-// A vector (a bias) need not match its factors: kernels read it in its own format.
-static bool is_factor(OpId op, int input) {
-    return !((op == OP_linear || op == OP_conv2d || op == OP_conv_transpose2d) && input == 2);
-}
-
-// input as the kernel is to get it: low where the class says so. A new reference.
-static Tensor *input_in_format(Engine *engine, Tensor *input, Format format, Error *error) {
-    if (input->view.format == format)
-        return tensor_hold(input);
-    if (input->parameter)
-        return tensor_hold(parameter_in_format(input, format, error));
-    return op_cast(engine, input, format, error);
-}
-
-static bool layout_fits(OpLayout layout, const View *view) {
-    int n = view->ndim;
-    switch (layout) {
-    case LAYOUT_STRIDED:
-    case LAYOUT_IN_PLACE: return true;
-    case LAYOUT_DENSE: return view_is_dense(view);
-    case LAYOUT_ROWS: return n == 0 || view->stride[n - 1] == 1 || view->shape[n - 1] == 1;
-    case LAYOUT_MATRIX: return n < 2 || view->stride[n - 1] == 1 || view->stride[n - 2] == 1;
-    }
-    return false;
-}
-
-typedef struct Prepared {
-    Tensor *edge[OP_MAX_INPUTS]; // where gradients flow; references held
-    Tensor *used[OP_MAX_INPUTS]; // what the kernel reads; references held
-    int count;
-} Prepared;
-
-static void prepared_clear(Prepared *prepared) {
-    for (int i = 0; i < prepared->count; i++) {
-        tensor_release(prepared->edge[i]);
-        tensor_release(prepared->used[i]);
-    }
-}
-
-// What a device only stores, its kernels are not handed.
-static bool is_computed_in(const Device *device, OpId op, Format format, Error *error) {
-    if (!format_is_floating(format) || device->backend->supports(device, op, format))
-        return true;
-    return error_fail(error, ERROR_USAGE,
-                      "%s: device %s does not compute in %s: convert with :to \"fp32\", or run on "
-                      "--device ref",
-                      op_table[op].name, device->backend->name, format_name(format));
-}
-
-// By what a weight's copy is made: under another policy it may be others that ask for one.
-static void note_taker(const Engine *engine, Parameter *parameter, OpId op) {
-    const bool is_product = op_table[op].precision == CLASS_LOW;
-    if (parameter->is_factor && !is_product)
-        return;
-    parameter->taker = op;
-    parameter->taken_in = engine->layer;
-    parameter->taken_region = engine->autocast;
-}
-
-static bool prepare(Engine *engine, OpId op, Tensor *const *inputs, int count,
-                    const OpFormats *formats, Prepared *prepared, Error *error) {
-    OpLayout layout = op_table[op].layout;
-    // Gradients are rounded to what the forward pass computed in that they come from.
-    bool trains = tape_is_enabled(engine->tape) && !engine->walking_back;
-    PrecisionClass class = op_table[op].precision;
-    if (trains && engine->layer > 0)
-        policy_note_computed(engine->policy, engine->layer, engine->autocast, op, formats);
-    for (int i = 0; i < count; i++) {
-        Tensor *input = inputs[i];
-        prepared->edge[i] = prepared->used[i] = NULL;
-        prepared->count = i + 1;
-        if (!input)
-            continue;
-        if (!tensor_check_readable(input, error))
-            return false;
-        if (engine->capture && input->parameter)
-            capture_note_parameter(engine->capture, input);
-        Tensor *used;
-        if (formats->cast_inputs && !input->is_number && is_factor(op, i) &&
-            format_is_floating(input->view.format)) {
-            used = input_in_format(engine, input, formats->inputs, error);
-            if (!used)
-                return false;
-            // The low copy of a parameter is an alias of its master.
-            prepared->edge[i] = tensor_hold(input->parameter ? input : used);
-        } else {
-            used = tensor_hold(input);
-            prepared->edge[i] = tensor_hold(input);
-        }
-        prepared->used[i] = used;
-        if (!is_computed_in(engine->device, op, used->view.format, error))
-            return false;
-        if (trains && input->parameter && is_factor(op, i))
-            note_taker(engine, parameter_of(input), op);
-        if (trains && input->parameter && (formats->cast_inputs || class == CLASS_LOW)) {
-            parameter_of(input)->round_to = formats->inputs; // a bias too
-            parameter_of(input)->is_factor |= class == CLASS_LOW;
-        }
-        if (!layout_fits(layout, &used->view)) {
-            Tensor *dense = tensor_copy_as(used, used->view.format, MEMORY_ACTIVATIONS, error);
-            if (!dense)
-                return false;
-            tensor_release(used);
-            prepared->used[i] = dense;
-        }
-    }
-    return true;
-}
 
 static bool outputs_new(Engine *engine, const KernelCall *call, const View *shapes, Format format,
                         Tensor **outputs, Error *error) {
@@ -158,7 +25,7 @@ static bool outputs_new(Engine *engine, const KernelCall *call, const View *shap
     return true;
 }
 
-static bool record(Engine *engine, OpId op, const OpAttr *attr, const Prepared *prepared,
+static bool record(Engine *engine, OpId op, const OpAttr *attr, const PreparedInputs *prepared,
                    Tensor **outputs, int output_count, Error *error) {
     if (!tape_is_enabled(engine->tape))
         return true;
@@ -262,7 +129,7 @@ static void scaled_clear(Scaled *scaled) {
 }
 
 // Has the kernel multiply what the factors' elements are worth, where that is asked for.
-static bool scale_factors(Engine *engine, KernelCall *call, const Prepared *prepared,
+static bool scale_factors(Engine *engine, KernelCall *call, const PreparedInputs *prepared,
                           Scaled *scaled, Error *error) {
     if (whole_is_asked(call->attr)) {
         scaled->attr = *call->attr;
@@ -304,7 +171,7 @@ static const OpAttr *say_sums(const Engine *engine, OpId op, const OpAttr *attr,
 static bool apply(Engine *engine, OpId op, Tensor *const *inputs, int input_count,
                   const OpAttr *attr, Tensor **outputs, Error *error) {
     Format first, widest;
-    input_formats(inputs, input_count, &first, &widest);
+    inputs_formats(inputs, input_count, &first, &widest);
     OpFormats formats;
     if (!policy_decide(engine->policy, engine->layer, engine->autocast, op, first, widest, &formats,
                        error))
@@ -317,9 +184,9 @@ static bool apply(Engine *engine, OpId op, Tensor *const *inputs, int input_coun
     attr = say_compute(&formats, say_sums(engine, op, attr, &changed), &changed);
     if (scale_is_asked(attr)) // factors are rounded from what they hold, whatever it is kept in
         formats.cast_inputs = false;
-    Prepared prepared = {.count = 0};
+    PreparedInputs prepared = {.count = 0};
     Scaled scaled = {.count = 0};
-    bool done = prepare(engine, op, inputs, input_count, &formats, &prepared, error);
+    bool done = inputs_prepare(engine, op, inputs, input_count, &formats, &prepared, error);
     if (done) {
         KernelCall call;
         View shapes[OP_MAX_OUTPUTS];
@@ -350,7 +217,7 @@ static bool apply(Engine *engine, OpId op, Tensor *const *inputs, int input_coun
         }
     }
     scaled_clear(&scaled);
-    prepared_clear(&prepared);
+    inputs_clear(&prepared);
     return done;
 }
 

@@ -12,6 +12,10 @@ static bool is_at(const Reader *reader, char c) {
     return reader->at < reader->length && reader->text[reader->at] == c;
 }
 
+static bool ends_line(const Reader *reader) {
+    return is_at(reader, '\n') || is_at(reader, '\r');
+}
+
 static bool is_blank(const Reader *reader) {
     return reader->at < reader->length && strchr(" \t\n\v\f\r", reader->text[reader->at]) &&
            reader->text[reader->at];
@@ -56,7 +60,7 @@ static bool skip_comment(Reader *reader) {
         return false;
     reader->at += 2;
     if (!skip_long_bracket(reader))
-        while (reader->at < reader->length && !is_at(reader, '\n'))
+        while (reader->at < reader->length && !ends_line(reader))
             reader->at++;
     return true;
 }

@@ -12,6 +12,7 @@ static void comments_and_blanks_are_one_space(void) {
         {"a--[[ long\n-- ]]b", "a b"},
         {"a --[==[ ]] ]=] ]==] b", "a b"},
         {"a --[= short\nb", "a b"},
+        {"-- a line may end so\rx = 1 -- or so\r\ny", "x = 1 y"},
         {"a --[[ never ended", "a"},
         {"x = '-- no  comment'", "x = '-- no  comment'"},
         {"x = \"it\\\"s -- \\\\\" -- one", "x = \"it\\\"s -- \\\\\""},

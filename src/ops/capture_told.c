@@ -9,10 +9,12 @@ static bool same_stream(const RandomAttr *a, const RandomAttr *b) {
 }
 
 // A walk back draws again what the way forward drew: the first call that was told so, or this one.
+// One that gave no numbers has drawn none: the next began where it did, and is another draw.
 static int first_drawn(const Capture *capture, const RandomAttr *stream) {
     for (int i = 0; i < capture->calls_count; i++) {
         CapturedCall *call = &capture->calls[i];
-        if (call->drawn == i && same_stream(stream, engine_stream_of(call->call.op, &call->attr)))
+        if (call->drawn == i && view_count(&call->call.output[0]) > 0 &&
+            same_stream(stream, engine_stream_of(call->call.op, &call->attr)))
             return i;
     }
     return capture->calls_count;

@@ -27,6 +27,7 @@ return mp.experiment { name = "drawn", params = { steps = 60, other = "auto", no
     local opt, scaler = mp.optim.Adam(net:parameters(), { lr = 1e-2 }), run:scaler()
     local function step(x, y)
         opt:zero_grad()
+        mp.rand(0, 3) -- draws nothing, from where the next one draws
         local noisy = x + mp.randn(8, 4, 4, 4) * 0.1
         local loss = mp.autocast(function() return F.cross_entropy(net(noisy), y) end)
         scaler:scale(loss):backward()

@@ -93,27 +93,51 @@ static bool compute_before(lua_State *L, Capture *capture, int i) {
     return done;
 }
 
-// False: it was given up, and what was done is undone. What was captured may still be as it was: a
-// number was not finite.
-static bool run_captured(lua_State *L, HandedStep *step, Tensor *const *inputs) {
+// False: it was given up, before a final act.
+static bool do_acts(lua_State *L, Capture *capture) {
     Error error = {0};
     Session *session = session_of(L);
-    Capture *capture = step->capture;
     const int acts = capture_act_count(capture);
-    session->steps->is_captured = true;
-    capture_start(capture, inputs);
-    bool done = true;
-    for (int i = 0; done && i <= acts; i++) {
-        done = compute_before(L, capture, i);
-        if (!done || i == acts)
-            break;
+    for (int i = 0; compute_before(L, capture, i); i++) {
+        if (i == acts)
+            return true;
         const CaptureAct *act = capture_act(capture, i);
-        done = act->does(capture, act, L, &error);
-        if (!done && act->is_final)
+        if (act->does(capture, act, L, &error))
+            continue;
+        if (act->is_final)
             bind_raise(L, &error);
-        session->steps->is_stale = session->steps->is_stale || !done;
+        session->steps->is_stale = true;
+        break;
     }
-    session->steps->is_captured = false;
+    return false;
+}
+
+// (capture) -> done
+static int do_acts_protected(lua_State *L) {
+    lua_pushboolean(L, do_acts(L, lua_touserdata(L, 1)));
+    return 1;
+}
+
+// False: it was given up, and what was done is undone. What was captured may still be as it was: a
+// number was not finite. Whatever raises an error, the step is under way no longer.
+static bool run_captured(lua_State *L, HandedStep *step, Tensor *const *inputs) {
+    Error error = {0};
+    HandedSteps *handed = session_of(L)->steps;
+    Capture *capture = step->capture;
+    lua_pushcfunction(L, lua_vm_tell_meant);
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_pushcclosure(L, do_acts_protected, 1);
+    lua_pushlightuserdata(L, capture);
+    handed->is_captured = true;
+    capture_start(capture, inputs);
+    const int status = lua_pcall(L, 1, 1, -3);
+    handed->is_captured = false;
+    if (status != LUA_OK) {
+        capture_leave(capture);
+        lua_error(L);
+    }
+    const bool done = lua_toboolean(L, -1);
+    lua_pop(L, 2);
     if (done)
         capture_finish(capture);
     else if (!capture_take_back(capture, &error))
@@ -177,13 +201,13 @@ static int watch(lua_State *L, HandedStep *step, int index, Tensor *const *input
     return watch_ended(L, status, index);
 }
 
-// What of the steps before is not to be: also where an error has ended one.
+// What of the steps before is not to be.
 static void begin_step(lua_State *L, HandedSteps *handed) {
     for (int i = 0; handed->is_stale && i < MOST_STEPS; i++) {
         step_drop_capture(L, &handed->steps[i]);
         handed->steps[i].let_go++;
     }
-    handed->is_stale = handed->is_captured = false;
+    handed->is_stale = false;
 }
 
 int step_run(lua_State *L, int index) {

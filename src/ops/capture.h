@@ -106,5 +106,7 @@ bool capture_computes(const Capture *capture, int i); // whether there is anythi
 const CaptureAct *capture_act(const Capture *capture, int i);
 // All is done.
 void capture_finish(Capture *capture);
+// An error has ended it in its midst: what was computed stays as it is.
+void capture_leave(Capture *capture);
 // What was computed is taken back, as if it had not been; before a final act alone.
 bool capture_take_back(Capture *capture, Error *error) MUST_CHECK;

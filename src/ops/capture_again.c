@@ -137,6 +137,10 @@ bool capture_compute(Capture *capture, int i) {
     return done;
 }
 
+void capture_leave(Capture *capture) {
+    capture->is_computing = false;
+}
+
 void capture_finish(Capture *capture) {
     capture->is_computing = false;
     tape_pass(capture->engine->tape, capture->counts);

@@ -81,27 +81,39 @@ static void graphs_and_data_count_against_the_memory_of_the_device(void) {
 }
 
 // What a captured step holds between two of its turns is there for who asks for the last of memory.
-static double tensors_beside(const char *call) {
+static double tensors_beside(const char *call, const char *behind) {
     char body[1024];
     snprintf(body, sizeof body,
              "local x, net = mp.randn(512, 64), run:model(mp.nn.Linear(64, 256))\n"
-             "local opt = mp.optim.SGD(net:parameters(), { lr = 1 })\n"
+             "local opt, scaler = mp.optim.SGD(net:parameters(), { lr = 1 }), run:scaler()\n"
              "local function step(x)\n"
-             "  opt:zero_grad() net(x):relu():mean():backward() opt:step()\n"
+             "  opt:zero_grad() scaler:scale(net(x):relu():mean()):backward()\n"
+             "  scaler:unscale(opt) scaler:step(opt) scaler:update()\n"
              "end\n"
-             "for i = 1, 6 do %s end\n"
+             "local function call() %s end\n"
+             "for i = 1, 6 do call() end\n"
+             "%s collectgarbage()\n"
              "while pcall(function() t[#t + 1] = mp.zeros(1 << 16) end) do n = n + 1 end\n"
-             "print(n) t = nil collectgarbage()\n"
-             "for i = 1, 6 do %s end",
-             call, call);
+             "print(n) t = nil pcall(scaler.update, scaler) collectgarbage()\n"
+             "for i = 1, 6 do call() end",
+             call, behind);
     CHECK_TEXT(run_body(body), "");
     return printed;
 }
 
 static void captured_steps_let_go_of_memory_that_runs_out(void) {
-    const double called = tensors_beside("step(x)");
+    const double called = tensors_beside("step(x)", "");
     CHECK(called > 10);
-    CHECK_INT(tensors_beside("run:step(step, x)"), called);
+    CHECK_INT(tensors_beside("run:step(step, x)", ""), called);
+}
+
+// In the midst of what cannot be taken back, and so without an end of the turn.
+static void captured_steps_let_go_of_memory_after_an_error_that_is_caught(void) {
+    static const char fails[] = "scaler:scale(net(x):mean()):backward() scaler:unscale(opt)\n"
+                                "assert(not pcall(call)) opt:zero_grad()";
+    const double called = tensors_beside("step(x)", fails);
+    CHECK(called > 10);
+    CHECK_INT(tensors_beside("run:step(step, x)", fails), called);
 }
 
 int main(void) {
@@ -113,6 +125,7 @@ int main(void) {
     RUN_TEST(what_is_let_go_of_counts_no_more);
     RUN_TEST(graphs_and_data_count_against_the_memory_of_the_device);
     RUN_TEST(captured_steps_let_go_of_memory_that_runs_out);
+    RUN_TEST(captured_steps_let_go_of_memory_after_an_error_that_is_caught);
     test_folder_remove(folder);
     return test_end();
 }

@@ -138,6 +138,7 @@ typedef struct SkipWatch { // of the last steps
     uint64_t skipped;      // a bit each, the newest lowest
     int count;             // of bits that are known
     int low_steps;         // in a row, applied at a scale of 1 or less
+    int optimizers;        // the most that one step had
 } SkipWatch;
 
 typedef struct SkippedStep { // told of a step later, when its loss is known too

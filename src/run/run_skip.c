@@ -296,11 +296,16 @@ static void check_many_skips(RunState *state, const StepNote *note, bool was_ski
     SkipWatch *watch = &state->skips;
     watch->skipped = watch->skipped << 1 | was_skipped;
     watch->count += watch->count < LOOKED_BACK;
+    if (watch->optimizers < note->optimizer_count)
+        watch->optimizers = note->optimizer_count;
     if (watch->count < AT_LEAST)
         return;
     uint64_t last = watch->skipped & ((UINT64_C(1) << watch->count) - 1);
     int skips = __builtin_popcountll(last), turns = __builtin_popcountll(last & ~(last >> 1));
-    if (skips * ONE_IN >= watch->count && turns >= TURNS) // else the scale only finds its place
+    // Fewer turns: a scale only finds its place, or those of several optimizers do, each in its
+    // turn.
+    int usual = TURNS * (watch->optimizers > 1 ? watch->optimizers : 1);
+    if (skips * ONE_IN >= watch->count && turns >= usual)
         tell_many_skips(&state->run, note, skips, watch->count);
 }
 

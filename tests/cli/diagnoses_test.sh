@@ -197,6 +197,20 @@ experiment seldom 80 "$entropy" <<'LUA'
 LUA
 run run "$folder/seldom.lua" -p fp16 --json
 expect_no_out many_skips
+experiment lazily 40 "$entropy" <<'LUA'
+    local other = nn.Linear(8, 4):named "other"
+    local second, its = mp.optim.SGD(other:parameters(), { lr = 0.01 }), mp.scaler { init = 2^24 }
+    function each(step)
+        if step % 3 > 0 then return end
+        second:zero_grad()
+        its:scale(mp.autocast(function() return 4 * F.cross_entropy(other(x), y) end)):backward()
+        its:step(second)
+        its:update()
+    end
+LUA
+run run "$folder/lazily.lua" -p fp16 --json
+expect_out '"skipped":[89],'
+expect_no_out many_skips
 experiment bursts 34 "$entropy * (step % 3 == 0 and math.huge or 1)" </dev/null
 diagnosed many_skips '' 'of the last [3-6][0-9] steps were skipped, others in between were not: gradients of head.weight' \
     "$folder/bursts.lua" -p fp16 --loss-scale 16

@@ -6,6 +6,7 @@
 -- rounded: what lies within that is no error. Two steps are tried, so that the corner of a relu beside
 -- an element is taken for no mistake.
 local core = require "mp.core"
+local layer = require "mp.layer"
 local strict = require "mp.strict"
 local engine = core.engine
 
@@ -114,6 +115,29 @@ local function look_at(f, inputs, i, gradient, size, way, most)
     return worst
 end
 
+local function tolerance_of(options, way)
+    local tolerance = options.tolerance or way.tolerance
+    if type(tolerance) ~= "number" or tolerance ~= tolerance or tolerance < 0 then
+        engine.fail(("gradcheck: tolerance: a number of at least 0 expected, got %s"):format(
+            strict.shown(tolerance)))
+    end
+    return tolerance
+end
+
+-- The sum at the inputs themselves, and the size of what was added up.
+local function weighed_here(f, inputs, way)
+    local value, size = weighed(f, inputs, way)
+    local number = value:item()
+    if number ~= number or math.abs(number) == math.huge then
+        engine.fail(("gradcheck: f gives %s for these inputs, where no slope can be told"):format(
+            number ~= number and "nan" or "inf"))
+    end
+    if value_at(f, inputs, way) ~= number then
+        engine.fail "gradcheck: f gives other values for the same inputs: turn what is random off, as m:eval() does"
+    end
+    return value, size
+end
+
 local gradcheck = {}
 
 gradcheck.gradcheck = strict.declare("mp.", "gradcheck", "f, inputs [, { tolerance, most = 200 }]",
@@ -124,7 +148,8 @@ gradcheck.gradcheck = strict.declare("mp.", "gradcheck", "f, inputs [, { toleran
             engine.fail(("gradcheck: inputs: a tensor or a list expected, got %s"):format(strict.shown(given)))
         end
         local way = finest()
-        local tolerance, most = options.tolerance or way.tolerance, options.most or 200
+        local tolerance = tolerance_of(options, way)
+        local most = layer.sizes("gradcheck", "most", options.most, 1, 1, 200)[1]
         local inputs, moved = { n = #given }, {}
         for i, value in ipairs(given) do
             inputs[i] = is_moved(value) and value:to(way.format):detach():clone():requires_grad(true) or value
@@ -133,10 +158,7 @@ gradcheck.gradcheck = strict.declare("mp.", "gradcheck", "f, inputs [, { toleran
         if #moved == 0 then engine.fail "gradcheck: no input is a tensor of a floating format" end
         local asked = {}
         for n, i in ipairs(moved) do asked[n] = inputs[i] end
-        local value, size = weighed(f, inputs, way)
-        if value_at(f, inputs, way) ~= value:item() then
-            engine.fail "gradcheck: f gives other values for the same inputs: turn what is random off, as m:eval() does"
-        end
+        local value, size = weighed_here(f, inputs, way)
         local gradients = core.grad(value, asked)
         local largest = 0
         for n, i in ipairs(moved) do

@@ -46,6 +46,11 @@ return mp.experiment { name = "gradchecking", run = function(run)
         fails("inputs: a tensor or a list expected, got 3", mp.gradcheck, F.relu, 3)
         fails("f must return a tensor", mp.gradcheck, function() return 3 end, x)
         fails("no option tolerence; did you mean tolerance?", mp.gradcheck, F.relu, x, { tolerence = 1 })
+        fails("f gives nan for these inputs", mp.gradcheck, function(a) return (a - 100):log() end, x)
+        fails("most: a whole number of at least 1 expected, got 0", mp.gradcheck, F.relu, x, { most = 0 })
+        fails("tolerance: a number of at least 0 expected, got ", mp.gradcheck, F.relu, x, { tolerance = 0 / 0 })
+        fails("tolerance: a number of at least 0 expected, got the string", mp.gradcheck, F.relu, x,
+            { tolerance = "a" })
         assert(run.step == 0)
     end)
 end }

@@ -49,8 +49,8 @@ static void note_counters(CheckpointNotes *notes, const Run *run) {
     if (state->loss_is_beyond)
         checkpoint_put_note(notes, "loss_beyond", "%" PRId64 " %d", state->loss_since,
                             state->losses_beyond);
-    checkpoint_put_note(notes, "loss_grown", "%a %a %d", state->loss_before, state->loss_grew_from,
-                        state->losses_grown);
+    checkpoint_put_note(notes, "loss_grown", "%a %a %d %" PRId64, state->loss_before,
+                        state->loss_grew_from, state->losses_grown, state->loss_grew_at);
     checkpoint_put_note(notes, "skips_in_a_row", "%d", run->skips_in_a_row);
     checkpoint_put_note(notes, "culprit", "%s", run->culprit);
     for (int i = 0; i < run->series_count; i++) {
@@ -213,13 +213,14 @@ static void restore_diagnoses(const Checkpoint *checkpoint, Run *run) {
 
 // What the loss is held against, in a fork too, and since when it has been beyond that.
 static void restore_usual(const Checkpoint *checkpoint, RunState *state) {
-    double numbers[3];
-    if (checkpoint_note_numbers(checkpoint_note(checkpoint, "loss_grown"), numbers, 3) == 3 &&
+    double numbers[4];
+    if (checkpoint_note_numbers(checkpoint_note(checkpoint, "loss_grown"), numbers, 4) == 4 &&
         isfinite(numbers[0]) && isfinite(numbers[1]) && numbers[2] >= 0 &&
-        numbers[2] <= INT32_MAX) {
+        numbers[2] <= INT32_MAX && numbers[3] >= 0 && numbers[3] <= 0x1p53) {
         state->loss_before = numbers[0];
         state->loss_grew_from = numbers[1];
         state->losses_grown = (int)numbers[2];
+        state->loss_grew_at = (int64_t)numbers[3];
     }
     state->loss_began_anew = checkpoint_note(checkpoint, "loss_began_anew") != NULL;
     if (checkpoint_note_numbers(checkpoint_note(checkpoint, "loss_beyond"), numbers, 2) == 2 &&

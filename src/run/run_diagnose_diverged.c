@@ -178,15 +178,18 @@ void run_tell_diverged(RunState *state, const Divergence *divergence) {
                  divergence->grown ? run_layer_of(run, divergence->grown) : "", "%s", text);
 }
 
-void run_tell_growing(RunState *state, const Divergence *divergence, int64_t since) {
+void run_tell_growing(RunState *state, const Divergence *divergence) {
     Run *run = &state->run;
+    const int64_t since = state->loss_grew_at;
+    const bool is_in_each = state->loss_step - since + 1 == state->losses_grown;
     char text[RECORD_DIAGNOSIS_SIZE];
     Phrase phrase = phrase_begin(text, sizeof text);
     phrase_add(&phrase,
-               "the loss grew in each step from %lld on, from %.3g to %.3g, %.0f times that, until "
+               "the loss grew %s %lld on%s, from %.3g to %.3g, %.0f times that, until "
                "the run ended: ",
-               (long long)since, divergence->usual, divergence->usual * divergence->times,
-               divergence->times);
+               is_in_each ? "in each step from" : "from step", (long long)since,
+               is_in_each ? "" : ", whenever it was logged", divergence->usual,
+               divergence->usual * divergence->times, divergence->times);
     const int64_t before = step_before(since);
     add_fork(&phrase, run, before, "");
     phrase_add(&phrase, "%s with one change: ", before > 0 ? " before it" : "");

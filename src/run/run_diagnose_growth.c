@@ -105,10 +105,12 @@ static double times_beyond(const RunState *state) {
     return state->loss_began_anew ? (double)INFINITY : rule.of_first;
 }
 
-static void count_growth(RunState *state, double value) {
+static void count_growth(RunState *state, double value, int64_t step) {
     const bool grows = state->loss_before > 0 && value > state->loss_before;
-    if (!grows || state->losses_grown == 0)
+    if (!grows || state->losses_grown == 0) {
         state->loss_grew_from = grows ? state->loss_before : value;
+        state->loss_grew_at = step;
+    }
     state->losses_grown = grows ? state->losses_grown + 1 : 0;
     state->loss_before = value;
 }
@@ -122,11 +124,11 @@ void run_end_loss(RunState *state) {
         return;
     Divergence divergence = {.usual = state->loss_grew_from,
                              .times = state->loss_before / state->loss_grew_from};
-    run_tell_growing(state, &divergence, state->loss_step - grown + 1);
+    run_tell_growing(state, &divergence);
 }
 
 void run_watch_loss(RunState *state, double value, int64_t step) {
-    count_growth(state, value > 0 && isfinite(value) ? value : 0);
+    count_growth(state, value > 0 && isfinite(value) ? value : 0, step);
     if (!(value > 0) || !isfinite(value)) { // of such nothing is usual
         state->usual_loss = (Usual){0};
         state->loss_began_anew = true;

@@ -203,7 +203,8 @@ typedef struct RunState { // a Run is the first member of one
     int losses_beyond;     // so many of its own in a row
     double loss_before;    // the last but one, and of those in a row that were each above the one
     double loss_grew_from; // before them: what they began from,
-    int losses_grown;      // and how many
+    int losses_grown;      // how many,
+    int64_t loss_grew_at;  // and the step of the first
     double clock_from;     // when the clock last began to run
     bool clock_runs;
     double step_clock;         // what it said at the end of the step before
@@ -372,8 +373,8 @@ void run_watch_loss(RunState *state, double value, int64_t step);
 // The run ends: what its last losses were on the way to, as far as they tell.
 void run_end_loss(RunState *state);
 void run_tell_diverged(RunState *state, const Divergence *divergence);
-// That it grew since this step, until the run ended.
-void run_tell_growing(RunState *state, const Divergence *divergence, int64_t since);
+// That it grew until the run ended.
+void run_tell_growing(RunState *state, const Divergence *divergence);
 // Whether what was amiss in this step was so in the state that the run was forked from.
 bool run_is_inherited(const Run *run, int64_t step);
 // Whose that state was, and from where before it to fork instead.

@@ -1,4 +1,5 @@
 // A loss that leaves its course is told, with the layer whose gradients grew first; noise is not.
+#include "run/run_private.h"
 #include "tests/unit/run_fixture.h"
 
 static void begin_in(const char *precision, const char *recipe) {
@@ -137,6 +138,18 @@ static void a_short_run_that_ends_while_its_loss_grows_is_told(void) {
     model_close();
 }
 
+static void a_loss_that_is_not_told_in_each_step_grew_from_its_own_on(void) {
+    begin();
+    RunState *state = (RunState *)model.run;
+    double x = 0.01;
+    for (int step = 10; step <= 80; step += 10, x *= step > 40 ? 3 : 1)
+        run_check_loss(state, "loss", x, step);
+    run_end_loss(state);
+    CHECK_CONTAINS(told() ? told()->text : "",
+                   "the loss grew from step 50 on, whenever it was logged, from 0.01 to 0.81, ");
+    model_close();
+}
+
 static void a_short_run_that_spikes_is_not_told(void) {
     static const double ends[][6] = {{0.01, 0.01, 0.01, 2, 2, 2}, // at once, to where it stays
                                      {0.01, 0.02, 0.05, 0.2, 0.4, 0.1},    // and it falls again
@@ -153,6 +166,7 @@ static void a_short_run_that_spikes_is_not_told(void) {
 
 int main(void) {
     RUN_TEST(a_short_run_that_ends_while_its_loss_grows_is_told);
+    RUN_TEST(a_loss_that_is_not_told_in_each_step_grew_from_its_own_on);
     RUN_TEST(a_short_run_that_spikes_is_not_told);
     RUN_TEST(a_loss_that_leaves_its_course_at_once_is_told);
     RUN_TEST(a_loss_that_grows_from_the_beginning_on_is_told);

@@ -39,7 +39,7 @@ function Circuit:init(p)
         end
         signs[#signs + 1], first[#first + 1] = sign, index & 1 == 0 and 1 or -1
     end
-    self._signs, self._first = mp.tensor { signs }, mp.tensor { first }
+    self.signs, self.first = mp.tensor { signs }, mp.tensor { first } -- named: a captured step may read them
 end
 
 -- What a gate does to the two halves of a state in which qubit q is 0 and 1.
@@ -67,7 +67,7 @@ end
 function Circuit:forward(x, format, shift)
     local n = #x
     local re = F.pad(mp.ones(n, 1), { { 0, 0 }, { 0, (1 << self._qubits) - 1 } }):to(format)
-    local im, signs = mp.zeros(re:shape()):to(format), self._signs:to(format)
+    local im, signs = mp.zeros(re:shape()):to(format), self.signs:to(format)
     for layer = 1, self._layers do
         local angles = mp.autocast(false, self.turn[layer], x)
         local phases = mp.autocast(false, self.phase[layer], x)
@@ -79,7 +79,7 @@ function Circuit:forward(x, format, shift)
         re, im = re * signs, im * signs
     end
     local odds = re:to "fp32":square() + im:to "fp32":square()
-    return (odds * self._first):sum(2), odds:sum(2)
+    return (odds * self.first):sum(2), odds:sum(2)
 end
 
 -- Points in a square, and 1 for those within a circle that has half of it.
@@ -99,8 +99,7 @@ return mp.experiment {
         local circuit = run:model(Circuit(p), "circuit")
         local opt = mp.optim.Adam(circuit:parameters(), { lr = p.lr })
         local scaler = run:scaler()
-        for _ = 1, p.steps do
-            local x, inside = points(p.batch)
+        local function step(x, inside)
             opt:zero_grad()
             local loss = mp.autocast(function()
                 return F.bce_with_logits(circuit(x, format) * 4, inside)
@@ -110,6 +109,8 @@ return mp.experiment {
             scaler:update()
             run:log { loss = loss }
         end
+        -- Gates are many and small: from the third step on they are computed without the script.
+        for _ = 1, p.steps do run:step(step, points(p.batch)) end
 
         local x = points(p.batch)
         local biases = {}

@@ -277,8 +277,7 @@ bool store_put_scan_cell(Store *store, const ScanRecord *scan, int unit, int for
 static bool put_round(Store *store, int64_t id, const char *what, int position, int round,
                       double seconds, Error *error) {
     Query query;
-    if (!query_begin(&query, store, "INSERT OR REPLACE INTO scan_rounds VALUES (?, ?, ?, ?, ?)",
-                     error))
+    if (!query_begin(&query, store, "INSERT INTO scan_rounds VALUES (?, ?, ?, ?, ?)", error))
         return false;
     query_put_integer(&query, id);
     query_put_text(&query, what);
@@ -288,9 +287,22 @@ static bool put_round(Store *store, int64_t id, const char *what, int position, 
     return run_query(&query, error);
 }
 
+// What was timed again in fewer rounds keeps none of those of before.
+static bool drop_rounds(Store *store, int64_t id, const char *what, int position, Error *error) {
+    Query query;
+    if (!query_begin(&query, store,
+                     "DELETE FROM scan_rounds WHERE scan = ? AND what = ? AND position = ?", error))
+        return false;
+    query_put_integer(&query, id);
+    query_put_text(&query, what);
+    query_put_integer(&query, position);
+    return run_query(&query, error);
+}
+
 static bool put_rounds(Store *store, int64_t id, const char *what, int position,
                        const double *rounds, int count, Error *error) {
-    bool done = count == 0 || store_make_table(store, scan_rounds_table, error);
+    bool done = count == 0 || (store_make_table(store, scan_rounds_table, error) &&
+                               drop_rounds(store, id, what, position, error));
     for (int i = 0; done && i < count; i++)
         done = put_round(store, id, what, position, i, rounds[i], error);
     return done;

@@ -177,9 +177,13 @@ static void its_policy_and_trainings_are_read_back(void) {
         training->interval = 0.3;
         training->seeds[i].is_known = true;
         training->seeds[i].seconds = 0.7;
-        for (training->round_count = 0; training->round_count < 6 + i; training->round_count++)
-            training->rounds[training->round_count] = 1.0 / (3 + training->round_count);
-        CHECK_DONE(store_put_scan_training(store, scan, i, &error));
+        for (int most = 9; most >= 6 + i; most -= 3 - i) { // timed again, in fewer rounds
+            memset(training->rounds, 0, sizeof training->rounds);
+            for (int round = 0; round < most; round++)
+                training->rounds[round] = 1.0 / (most + round);
+            training->round_count = most;
+            CHECK_DONE(store_put_scan_training(store, scan, i, &error));
+        }
     }
     scan->ended_ms = 77;
     scan->others = 0.5;

@@ -169,6 +169,8 @@ static const Command commands[] = {
      "keeps the policy, for `mpbench run .. --layers FILE.lua`; what it prints ends with the "
      "command\n"
      "to type next. A run that has no checkpoint is scanned from its start, with its options.\n"
+     "What breaks a run may lie in a layer that does not multiply, as in a norm's statistics,\n"
+     "which a scan does not try: what the run said of itself is repeated behind the verdict.\n"
      "\n"
      "Speeds are medians of rounds that go through all formats, and all trainings, in turn; "
      "`spread`\n"

@@ -37,6 +37,15 @@ bool scan_is_open(const ScanRecord *scan, const ScanTraining *training) {
            (isnan(training->interval) || fabs(training->above - scan->within) < training->interval);
 }
 
+const char *scan_state_name(const ScanRecord *scan) {
+    const ScanTraining *policy = scan_training_of(scan, "policy");
+    return scan->is_live                           ? "being measured"
+           : scan->ended_ms == 0                   ? "not finished"
+           : !scan->is_final                       ? "finished"
+           : !policy || scan_is_open(scan, policy) ? "cannot be told"
+                                                   : "verified";
+}
+
 Tempo scan_step_tempo(const ScanRecord *scan, const ScanTraining *training) {
     const RoundsGain gain = scan_step_gain(scan, training);
     return rounds_tempo(&gain);
@@ -91,8 +100,8 @@ static void say_policy(const ScanRecord *scan, Phrase *phrase) {
     const char *format = scan_format_name(scan, most);
     if (most_count == scan->unit_count) {
         phrase_add(phrase, "%sall %d layers in %s",
-                   most == scan->format_count ? "" : "every layer may go low: ", scan->unit_count,
-                   format);
+                   most == scan->format_count ? "" : "every layer that multiplies may go low: ",
+                   scan->unit_count, format);
         return;
     }
     for (int i = 0; i < scan->unit_count && named < MOST_NAMED; i++)
@@ -120,30 +129,37 @@ static void say_speed(const ScanRecord *scan, const ScanTraining *policy, Phrase
         phrase_add(phrase, ", which gains no time");
 }
 
-void scan_verdict(const ScanRecord *scan, char text[SCAN_VERDICT_SIZE]) {
+static void say_found(const ScanRecord *scan, Phrase *phrase) {
     const ScanTraining *policy = scan_training_of(scan, "policy");
     const ScanTraining *base = scan_training_of(scan, "fp32");
-    Phrase phrase = phrase_begin(text, SCAN_VERDICT_SIZE);
-    if (scan->unit_count == 0 || scan->ended_ms == 0 || !scan->has_policy)
-        return;
-    say_policy(scan, &phrase);
+    say_policy(scan, phrase);
     if (!policy || !base) {
-        phrase_add(&phrase, ": by what their gradients lose; no training has verified it.");
+        phrase_add(phrase, ": by what their gradients lose; no training has verified it.");
         return;
     }
-    say_speed(scan, policy, &phrase);
+    say_speed(scan, policy, phrase);
     if (policy->broken > 0) {
-        phrase_add(&phrase, "; %d of %" PRId64 " seeds diverged.", policy->broken, scan->seeds);
+        phrase_add(phrase, "; %d of %" PRId64 " seeds diverged.", policy->broken, scan->seeds);
         return;
     }
-    phrase_add(&phrase, ", loss %+.2f %%", 100 * policy->above);
+    phrase_add(phrase, ", loss %+.2f %%", 100 * policy->above);
     if (!isnan(policy->interval))
-        phrase_add(&phrase, " +- %.2f %%", 100 * policy->interval);
-    phrase_add(&phrase,
+        phrase_add(phrase, " +- %.2f %%", 100 * policy->interval);
+    phrase_add(phrase,
                " of fp32's over %" PRId64 " steps and %" PRId64 " seed%s, %s the %g %% allowed.",
                scan->steps, scan->seeds, scan->seeds == 1 ? "" : "s",
                scan_is_open(scan, policy) ? "too few to tell it from"
                : policy->is_within        ? "within"
                                           : "beyond",
                100 * scan->within);
+}
+
+void scan_verdict(const ScanRecord *scan, char text[SCAN_VERDICT_SIZE]) {
+    Phrase phrase = phrase_begin(text, SCAN_VERDICT_SIZE);
+    if (scan->unit_count == 0 || scan->ended_ms == 0 || !scan->has_policy)
+        return;
+    say_found(scan, &phrase);
+    if (scan->told[0])
+        phrase_add(&phrase, " Beside that, run %" PRId64 " said of itself: %s.", scan->run,
+                   scan->told);
 }

@@ -6,9 +6,10 @@
 
 #include "store/scan.h"
 
-enum { SCAN_VERDICT_SIZE = 512 };
+enum { SCAN_VERDICT_SIZE = 352 + RECORD_DIAGNOSIS_SIZE };
 
-// What to do, in a few words; "" where nothing was found, or not all of it yet.
+// What to do, in a few words, and what the run that was scanned said of itself, which no format of
+// a layer that multiplies may mend; "" where nothing was found, or not all of it yet.
 void scan_verdict(const ScanRecord *scan, char text[SCAN_VERDICT_SIZE]);
 // Units by the worst of their damages, the largest first; as many as the scan has.
 void scan_rank(const ScanRecord *scan, int units[SCAN_MOST_UNITS]);
@@ -16,6 +17,8 @@ void scan_rank(const ScanRecord *scan, int units[SCAN_MOST_UNITS]);
 const char *scan_format_of(const ScanRecord *scan, int unit);
 // Of a format that every layer bears its name; NULL: there is none.
 const char *scan_borne_by_all(const ScanRecord *scan);
+// How far it came, in a word or two: "verified" only where seeds told that the policy holds.
+const char *scan_state_name(const ScanRecord *scan);
 int scan_units_in_fp32(const ScanRecord *scan); // by the policy
 // Whether the seeds scatter so much that the loss may be within what is allowed, or beyond it.
 bool scan_is_open(const ScanRecord *scan, const ScanTraining *training);

@@ -84,6 +84,7 @@ typedef struct ScanRecord {
     char key[65];
     char subject[SCAN_SUBJECT_SIZE];   // "fashion_cnn", "run 7 at step 20"
     int64_t run, run_step;             // 0: of an experiment, by its script alone
+    char told[RECORD_DIAGNOSIS_SIZE];  // by the run of itself, by now: scan_take_told; "": nothing
     char experiment[RECORD_NAME_SIZE]; // as it is named, or that of the run
     char script_path[512], script_hash[65];
     RecordOption *options; // as they were typed, or as the run's were: {"set", "lr=0.1"}; owned
@@ -129,7 +130,10 @@ typedef struct ScanRecord {
 
 // An empty one, on the heap: it is large. NULL: no memory.
 ScanRecord *scan_record_new(Error *error);
-void scan_record_free(ScanRecord *scan);      // NULL is fine
+void scan_record_free(ScanRecord *scan); // NULL is fine
+// A diagnosis of the run that is scanned, in their order: the first that bears on its numbers is
+// kept. It may lie where no layer multiplies, and then nothing that a scan measures shows it.
+void scan_take_told(ScanRecord *scan, const char *kind, const char *text);
 int scan_cells_known(const ScanRecord *scan); // of unit_count * format_count
 // "fp16"; of the index behind the last "fp32".
 const char *scan_format_name(const ScanRecord *scan, int format);

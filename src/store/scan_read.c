@@ -220,6 +220,13 @@ static bool take_seed(Query *query, ScanRecord *scan) {
     return true;
 }
 
+static bool take_told(Query *query, ScanRecord *scan) {
+    char text[RECORD_DIAGNOSIS_SIZE];
+    query_text(query, 1, text, sizeof text);
+    scan_take_told(scan, query_word(query, 0), text);
+    return true;
+}
+
 // Rounds come one after the other, as the times of all do.
 static bool take_round(Query *query, ScanRecord *scan) {
     const bool is_pass = strcmp(query_word(query, 0), "pass") == 0;
@@ -269,6 +276,9 @@ static bool read_parts(Store *store, ScanRecord *scan, Error *error) {
          " seconds, diverged, within FROM scan_trainings WHERE scan = ? ORDER BY training",
          take_training},
         {"SELECT training, seed, loss, kind, seconds FROM scan_seeds WHERE scan = ?", take_seed},
+        {"SELECT kind, text FROM diagnoses WHERE run = (SELECT run FROM scans WHERE id = ?)"
+         " ORDER BY position",
+         take_told},
     };
     static const char rounds[] = "SELECT what, position, round, seconds FROM scan_rounds"
                                  " WHERE scan = ? ORDER BY what, position, round";

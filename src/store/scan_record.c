@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "store/scan.h"
 
 #define READING(name) \
@@ -31,6 +32,15 @@ void scan_record_free(ScanRecord *scan) {
     if (scan)
         free(scan->options);
     free(scan);
+}
+
+void scan_take_told(ScanRecord *scan, const char *kind, const char *text) {
+    static const char *const of_time_alone[] = {"casting", "small_kernels", "odd_sizes"};
+    bool bears = !scan->told[0];
+    for (size_t i = 0; i < sizeof of_time_alone / sizeof *of_time_alone; i++)
+        bears = bears && strcmp(kind, of_time_alone[i]) != 0;
+    if (bears)
+        utf8_copy(scan->told, sizeof scan->told, text);
 }
 
 int scan_cells_known(const ScanRecord *scan) {

@@ -109,6 +109,34 @@ static void what_lies_clear_of_the_limit_can_be_told(void) {
     }
 }
 
+// What breaks it may lie where no layer multiplies: of that no cell tells.
+static void what_the_run_said_of_itself_is_in_the_verdict(void) {
+    char text[SCAN_VERDICT_SIZE];
+    ScanRecord *scan = some_scan(0.002);
+    scan->run = 7;
+    scan_take_told(scan, "odd_sizes", "head has sizes that no product likes");
+    scan_verdict(scan, text);
+    CHECK(!strstr(text, "run 7")); // what takes time alone bears on no policy
+    scan_take_told(scan, "poisoned_statistics", "running_variance of norm1 stays inf");
+    scan_take_told(scan, "flushed", "a later one");
+    scan_verdict(scan, text);
+    CHECK_CONTAINS(text,
+                   " Beside that, run 7 said of itself: running_variance of norm1 stays inf.");
+    scan_record_free(scan);
+}
+
+// Of few seeds the verdict cannot tell whether the policy holds: then nothing calls it verified.
+static void what_cannot_be_told_is_not_called_verified(void) {
+    ScanRecord *scan = some_scan(0.002);
+    scan->is_final = scan->trainings[1].is_within = true;
+    CHECK_TEXT(scan_state_name(scan), "verified");
+    scan->trainings[1].interval = 0.09;
+    CHECK_TEXT(scan_state_name(scan), "cannot be told");
+    scan->is_final = false;
+    CHECK_TEXT(scan_state_name(scan), "finished");
+    scan_record_free(scan);
+}
+
 // Which is told of a healthy model where fp32 is as fast.
 static void a_format_is_borne_by_all_layers_or_by_none(void) {
     ScanRecord *scan = some_scan(0);
@@ -129,6 +157,8 @@ int main(void) {
     RUN_TEST(what_times_leave_open_is_called_that);
     RUN_TEST(a_verdict_of_huge_numbers_keeps_to_its_room);
     RUN_TEST(what_lies_clear_of_the_limit_can_be_told);
+    RUN_TEST(what_the_run_said_of_itself_is_in_the_verdict);
+    RUN_TEST(what_cannot_be_told_is_not_called_verified);
     RUN_TEST(a_format_is_borne_by_all_layers_or_by_none);
     return test_end();
 }

@@ -282,6 +282,24 @@ static void they_are_listed_and_found(void) {
     store_close(store);
 }
 
+static void what_its_run_said_of_itself_comes_with_it(void) {
+    static const RecordDiagnosis said[] = {
+        {.kind = "odd_sizes", .text = "slow"},
+        {.kind = "poisoned_statistics", .layer = "norm1", .text = "stays inf"}};
+    Store *store = fresh_store("s.db");
+    const WorkerId worker = worker_named("one");
+    RunRecord record = some_run("a", "bf16");
+    CHECK_DONE(record_set_diagnoses(&record, said, 2, &error));
+    ScanRecord *scan = some_scan();
+    scan->run = add_run(store, record);
+    CHECK_DONE(store_add_scan(store, scan, &worker, &error));
+    ScanRecord *read = read_back(store, scan->id);
+    CHECK_TEXT(read->told, "stays inf");
+    scan_record_free(read);
+    scan_record_free(scan);
+    store_close(store);
+}
+
 #define DROP_TABLES                                                           \
     "DROP TABLE scan_rounds; DROP TABLE scan_seeds;"                          \
     "DROP TABLE scan_trainings; DROP TABLE scan_readings;"                    \
@@ -383,6 +401,7 @@ int main(void) {
     RUN_TEST(its_policy_and_trainings_are_read_back);
     RUN_TEST(one_process_measures_it);
     RUN_TEST(they_are_listed_and_found);
+    RUN_TEST(what_its_run_said_of_itself_comes_with_it);
     RUN_TEST(scans_of_before_have_no_rounds);
     RUN_TEST(files_of_before_take_them_too);
     RUN_TEST(damage_is_told_with_a_remedy);

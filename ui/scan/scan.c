@@ -150,10 +150,7 @@ static void scan_header(Ui *ui, Area area) {
     char text[80] = "no scan";
     if (view->scan->id != 0)
         snprintf(text, sizeof text, "scan %d of %d · %s", entry_shown(view) + 1, view->entry_count,
-                 view->scan->is_live         ? "being measured"
-                 : view->scan->ended_ms == 0 ? "not finished"
-                 : view->scan->is_final      ? "verified"
-                                             : "finished");
+                 scan_state_name(view->scan));
     area_text_right(area, area.width, 0, style_of(INK_DIM), text);
 }
 

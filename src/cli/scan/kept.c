@@ -142,6 +142,8 @@ bool scan_keep_describe(const Cli *cli, const Past *past, const char *path, Scan
         return false;
     scan->run = past->record.id;
     scan->run_step = past->row ? past->row->step : 0;
+    for (int i = 0; i < past->record.diagnosis_count; i++)
+        scan_take_told(scan, past->record.diagnoses[i].kind, past->record.diagnoses[i].text);
     utf8_copy(scan->experiment, sizeof scan->experiment,
               past->record.id > 0 ? past->record.experiment : cli->operands[0]);
     make_key(cli, past, scan);

@@ -15,6 +15,7 @@ enum {
     // An operand of so many bytes is read where it lies.
     DIRECT_BYTES = 32 << 10,
     PAGE = 4096,
+    SHALLOW = 128, // steps of the depth
 };
 // Waking a second thread costs about as much as this many multiplications on a fast core.
 static const double WORK_PER_THREAD = 3e5;
@@ -49,6 +50,13 @@ static bool is_small(const GemmOperand *operand, int64_t rows, int64_t columns) 
            column > -PAGE;
 }
 
+// Whether A lies transposed, and so few panels of B meet its tiles, of lines so few that they stay
+// in the first-level cache, that packing it does not pay.
+static bool is_shallow(const GemmKernels *kernels, const Gemm *gemm) {
+    return gemm->a.row_stride == 1 && !is_crowded(gemm->a.column_stride) &&
+           gemm->depth <= SHALLOW && gemm->columns <= 2 * (int64_t)kernels->panel_columns;
+}
+
 // Whether A is whole words as it lies, that can be read there.
 static bool can_read_a(const GemmKernels *kernels, const Gemm *gemm) {
     const GemmOperand *a = &gemm->a;
@@ -56,7 +64,7 @@ static bool can_read_a(const GemmKernels *kernels, const Gemm *gemm) {
     if (a->format != kernels->format || gemm->depth % word || a->row_stride % word)
         return false;
     if (a->column_stride != 1)
-        return word == 1 && is_small(a, gemm->rows, gemm->depth);
+        return word == 1 && (is_small(a, gemm->rows, gemm->depth) || is_shallow(kernels, gemm));
     return is_small(a, gemm->rows, gemm->depth) || !is_crowded(a->row_stride / word);
 }
 

@@ -7,6 +7,9 @@
 #include "cpu/products.h"
 
 enum { SCORE_BYTES = 128 << 10, FEWEST_ROWS = 32, MOST_ROWS = 256, VECTOR = 16 };
+// Queries of a block that each see the keys before them: the fewer, the less is computed of what
+// they do not see; the more, the less often keys are packed. Whole register tiles of 14 rows.
+enum { CAUSAL_ROWS = 56 };
 
 typedef struct Attention {
     const Device *device;
@@ -59,6 +62,14 @@ static GemmResult into_scratch(float *data, int64_t stride) {
     return (GemmResult){data, FORMAT_FP32, stride, {0}};
 }
 
+// Where all queries see all keys, blocks are as large as their scores' cache allows, and alike.
+static int64_t even_block(const Attention *attention) {
+    int64_t rows = SCORE_BYTES / (int64_t)sizeof(float) / attention->score_stride;
+    rows = rows < FEWEST_ROWS ? FEWEST_ROWS : rows > MOST_ROWS ? MOST_ROWS : rows;
+    int64_t blocks = product_larger((attention->queries + rows - 1) / rows, 1);
+    return product_larger(cpu_padded((attention->queries + blocks - 1) / blocks), 1);
+}
+
 static Attention attention_of(const Device *device, const KernelCall *call, int q) {
     const View *queries = &call->input[q];
     Attention attention = {
@@ -75,11 +86,7 @@ static Attention attention_of(const Device *device, const KernelCall *call, int 
         .v = call->input[q + 2],
     };
     attention.score_stride = cpu_padded(attention.keys) + VECTOR; // not a power of two apart
-    int64_t rows = SCORE_BYTES / (int64_t)sizeof(float) / attention.score_stride;
-    rows = rows < FEWEST_ROWS ? FEWEST_ROWS : rows > MOST_ROWS ? MOST_ROWS : rows;
-    attention.blocks = product_larger((attention.queries + rows - 1) / rows, 1);
-    attention.block = product_larger(
-        cpu_padded((attention.queries + attention.blocks - 1) / attention.blocks), 1);
+    attention.block = attention.causal ? CAUSAL_ROWS : even_block(&attention);
     attention.blocks = (attention.queries + attention.block - 1) / attention.block;
     return attention;
 }

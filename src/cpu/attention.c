@@ -127,12 +127,11 @@ static int64_t seen_in(const CpuScores *block, int64_t row) {
     return cpu_smaller(block->seen + row * block->step, block->width);
 }
 
-static bool is_finite(const float *x, int64_t count) {
-    float zero = 0;
-#pragma omp simd reduction(+ : zero)
-    for (int64_t i = 0; i < count; i++)
-        zero += x[i] * 0.0f;
-    return zero == 0;
+// Of one query, at element `first` of its batch and head.
+static bool is_finite(const Attention *attention, const View *view, int64_t batch, int64_t head,
+                      int64_t first) {
+    return attention->table->is_finite(view->format, at(view, batch, head, first),
+                                       attention->depth);
 }
 
 static void add_scaled(float *restrict sum, const float *restrict x, int64_t count, float factor) {
@@ -194,7 +193,8 @@ static void forward_block(const Attention *attention, int64_t index, char *own) 
     gemm_run(&products.values, workspace);
     const View *y = &attention->y;
     for (int64_t i = 0; i < rows; i++) {
-        if (seen_in(&block, i) < block.width && !is_finite(out + i * out_stride, depth))
+        if (seen_in(&block, i) < block.width &&
+            !attention->table->is_finite(FORMAT_FP32, out + i * out_stride, depth))
             product_of_seen(attention, scores + i * block.stride, seen_in(&block, i), &attention->v,
                             batch, head, out + i * out_stride, buffer);
         cpu_simd(attention->device)->rows->scale_by(out + i * out_stride, depth, inverse[i]);
@@ -304,23 +304,17 @@ static void backward_products(const Attention *attention, const BackwardScratch 
 }
 
 // delta[i] = dy[i] · y[i]: what the shares of a row have in common. Whether queries and gradients
-// of the block are finite.
+// of the block are finite, where a causal product must know.
 static bool fill_delta(const Attention *attention, const BackwardScratch *scratch, int64_t batch,
                        int64_t head, int64_t first, int64_t rows) {
     bool finite = true;
     for (int64_t i = 0; i < rows; i++) {
-        if (attention->causal) {
-            cpu_load(attention->device, attention->q.format,
-                     at(&attention->q, batch, head, first + i), scratch->row[0], attention->depth);
-            finite = finite && is_finite(scratch->row[0], attention->depth);
-        }
-        cpu_load(attention->device, attention->dy.format,
-                 at(&attention->dy, batch, head, first + i), scratch->row[0], attention->depth);
-        cpu_load(attention->device, attention->y.format, at(&attention->y, batch, head, first + i),
-                 scratch->row[1], attention->depth);
-        scratch->delta[i] =
-            attention->table->dot(scratch->row[0], scratch->row[1], attention->depth);
-        finite = finite && is_finite(scratch->row[0], attention->depth);
+        scratch->delta[i] = attention->table->dot(
+            attention->dy.format, at(&attention->dy, batch, head, first + i), attention->y.format,
+            at(&attention->y, batch, head, first + i), attention->depth);
+        finite = finite && (!attention->causal ||
+                            (is_finite(attention, &attention->q, batch, head, first + i) &&
+                             is_finite(attention, &attention->dy, batch, head, first + i)));
     }
     const View *sums = &attention->sums;
     for (int64_t i = 0; i < rows; i++)
@@ -337,13 +331,12 @@ static void mend_dq(const Attention *attention, const BackwardScratch *scratch,
                     const CpuScores *block, int64_t batch, int64_t head, int64_t first) {
     const View *dq = &attention->dq;
     for (int64_t i = 0; i < block->rows; i++) {
-        void *row = at(dq, batch, head, first + i);
-        cpu_load(attention->device, dq->format, row, scratch->row[0], attention->depth);
-        if (seen_in(block, i) == block->width || is_finite(scratch->row[0], attention->depth))
+        if (seen_in(block, i) == block->width || is_finite(attention, dq, batch, head, first + i))
             continue;
         product_of_seen(attention, scratch->d + i * block->stride, seen_in(block, i), &attention->k,
                         batch, head, scratch->row[1], scratch->row[0]);
-        cpu_store(attention->device, dq->format, scratch->row[1], row, attention->depth);
+        cpu_store(attention->device, dq->format, scratch->row[1], at(dq, batch, head, first + i),
+                  attention->depth);
     }
 }
 

@@ -179,7 +179,9 @@ typedef struct CpuAttention {
     // share * (d - delta[i]) * scale.
     void (*gradients)(const CpuScores *block, float *d, const float *largest, const float *log_sum,
                       const float *delta, float scale);
-    float (*dot)(const float *x, const float *y, int64_t count);
+    // Of numbers in fp32, bf16 or fp16.
+    float (*dot)(Format first, const void *x, Format second, const void *y, int64_t count);
+    bool (*is_finite)(Format format, const void *x, int64_t count);
 } CpuAttention;
 
 // How scales are chosen: number/scaled.h.

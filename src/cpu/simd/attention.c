@@ -1,6 +1,6 @@
 // Loops over the rows of a block of attention scores.
 #include "cpu/simd.h"
-#include "cpu/simd/math.h"
+#include "cpu/simd/load.h"
 
 static int64_t seen_by(const CpuScores *block, int64_t row) {
     int64_t seen = block->seen + row * block->step;
@@ -63,12 +63,41 @@ static void gradients(const CpuScores *block, float *d, const float *largest, co
     }
 }
 
-static float dot(const float *x, const float *y, int64_t count) {
+// ---- rows of a format ---------------------------------------------------------------------------
+
+MATH_INLINE void dot_of(Format second, Format first, const void *x, const void *y, int64_t count,
+                        float *product) {
     float sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (int64_t i = 0; i < count; i++)
-        sum = math_fma(x[i], y[i], sum);
-    return sum;
+        sum = math_fma(load_element(first, x, i), load_element(second, y, i), sum);
+    *product = sum;
+}
+
+MATH_INLINE void dot_with(Format first, const void *x, Format second, const void *y, int64_t count,
+                          float *product) {
+    FORMAT_SPLIT(second, dot_of, first, x, y, count, product);
+}
+
+static float dot(Format first, const void *x, Format second, const void *y, int64_t count) {
+    float product;
+    FORMAT_SPLIT(first, dot_with, x, second, y, count, &product);
+    return product;
+}
+
+// 0 times what is not finite is NaN.
+MATH_INLINE void is_finite_in(Format format, const void *x, int64_t count, bool *finite) {
+    float zero = 0;
+#pragma omp simd reduction(+ : zero)
+    for (int64_t i = 0; i < count; i++)
+        zero += load_element(format, x, i) * 0.0f;
+    *finite = zero == 0;
+}
+
+static bool is_finite(Format format, const void *x, int64_t count) {
+    bool finite;
+    FORMAT_SPLIT(format, is_finite_in, x, count, &finite);
+    return finite;
 }
 
 extern const CpuAttention ISA_NAME(cpu_attention);
@@ -76,4 +105,5 @@ const CpuAttention ISA_NAME(cpu_attention) = {
     .shares = shares,
     .gradients = gradients,
     .dot = dot,
+    .is_finite = is_finite,
 };

@@ -391,6 +391,21 @@ void allocator_assign(Allocator *allocator, void *memory, MemoryPurpose purpose)
     account_purpose(use, block->bytes, purpose);
 }
 
+static void lower(size_t *peak, size_t bytes, size_t now) {
+    *peak = *peak > now + bytes ? *peak - bytes : now;
+}
+
+void allocator_reassign(Allocator *allocator, void *memory, MemoryPurpose purpose) {
+    const Block *block = block_find(allocator, memory);
+    MemoryUse *use = &allocator->use;
+    const MemoryPurpose was = block->purpose;
+    allocator_assign(allocator, memory, purpose);
+    if (was == purpose)
+        return;
+    lower(&use->peak[was], block->bytes, use->now[was]);
+    lower(&use->lap_peak[was], block->bytes, use->now[was]);
+}
+
 MemoryPurpose allocator_purpose(const Allocator *allocator, const void *memory) {
     return block_find(allocator, memory)->purpose;
 }

@@ -27,6 +27,9 @@ void allocator_give(Allocator *allocator, void *memory);
 size_t allocator_rounded(size_t bytes);
 // Accounts memory under another purpose from now on.
 void allocator_assign(Allocator *allocator, void *memory, MemoryPurpose purpose);
+// The same, as if it had been so since it was taken: former peaks lack it. For memory that was
+// there at that peak: a weight that turns out to be a master.
+void allocator_reassign(Allocator *allocator, void *memory, MemoryPurpose purpose);
 MemoryPurpose allocator_purpose(const Allocator *allocator, const void *memory);
 
 // ---- memory that is to stay where it is ---------------------------------------------------------

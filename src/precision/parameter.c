@@ -68,7 +68,7 @@ Tensor *parameter_in_format(Tensor *tensor, Format format, Error *error) {
         return NULL;
     // The weights that the model computes with are the copies, unless it keeps no masters.
     if (copy_bytes < value_bytes)
-        allocator_assign(tensor_device(tensor)->allocator, tensor->storage->data, MEMORY_MASTERS);
+        allocator_reassign(tensor_device(tensor)->allocator, tensor->storage->data, MEMORY_MASTERS);
     parameter->low = low;
     return low;
 }
@@ -107,7 +107,7 @@ bool parameter_in_int8(Tensor *tensor, Tensor **whole, Tensor **steps, Error *er
         free(values);
         if (!done)
             return false;
-        allocator_assign(tensor_device(tensor)->allocator, tensor->storage->data, MEMORY_MASTERS);
+        allocator_reassign(tensor_device(tensor)->allocator, tensor->storage->data, MEMORY_MASTERS);
     }
     *whole = parameter->whole;
     *steps = parameter->steps;

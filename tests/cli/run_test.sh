@@ -19,6 +19,18 @@ expect_out "30 applied, 0 skipped"
 expect_out "answer *42"
 end
 
+begin "the summary and \`show\` count memory alike: the low weights, and their fp32 masters"
+run run simple -p fp16 --device cpu --steps 20
+expect_status 0
+parts=$(grep -o "weights [0-9.]* [KMG]*i*B, masters [0-9.]* [KMG]*i*B, activations [0-9.]* [KMG]*i*B" "$folder/out")
+[ -n "$parts" ] || fail "weights and masters are not told apart"
+run show @last
+expect_out "$parts"
+run show @last --json # half the bytes, and what little stays in fp32 beside them
+weights=$(value_of weights) masters=$(value_of masters)
+[ "$weights" -lt $((masters * 6 / 10)) ] || fail "fp16 weights take $weights bytes beside masters of $masters"
+end
+
 begin "a result that is the end of a series is told once, and accuracy has no lowest"
 sed 's/run:log { loss = loss }/run:log { loss = loss, accuracy = 1 \/ step } if step == p.steps then run:result { accuracy = 1 \/ step } end/' \
     "$tiny" >"$folder/accurate.lua"

@@ -17,6 +17,10 @@ static void the_wider_of_value_and_copy_counts_as_master(void) {
         CHECK(parameter_in_format(w, copy, NULL) != NULL);
         CHECK_INT(in_use(MEMORY_MASTERS), 4096);
         CHECK_INT(in_use(MEMORY_WEIGHTS), 2048);
+        const MemoryUse use = allocator_use(fixture_device->allocator);
+        CHECK_INT(use.peak[MEMORY_MASTERS], 4096);
+        CHECK_INT(use.peak[MEMORY_WEIGHTS], 2048); // what became a master was never a weight
+        CHECK_INT(use.lap_peak[MEMORY_WEIGHTS], 2048);
         tensor_release(w);
         engine_close();
     }

@@ -108,15 +108,25 @@ static void print_speed(const Terminal *terminal, const Run *run) {
     say(terminal, "%s", text);
 }
 
+// By purpose as `show` has it: the most of each, which need not be of one moment.
 static void print_memory(const Terminal *terminal, const Run *run) {
-    char total[TEXT_SIZE], weights[TEXT_SIZE], activations[TEXT_SIZE], optimizer[TEXT_SIZE];
+    static const struct {
+        const char *name;
+        MemoryPurpose purpose;
+    } parts[] = {{"weights", MEMORY_WEIGHTS},
+                 {"masters", MEMORY_MASTERS},
+                 {"activations", MEMORY_ACTIVATIONS},
+                 {"optimizer", MEMORY_OPTIMIZER}};
+    char text[160], bytes[TEXT_SIZE];
     MemoryUse use = allocator_use(run->device->allocator);
+    Phrase row = phrase_begin(text, sizeof text);
+    phrase_add(&row, "%s at most", text_bytes(bytes, (double)use.total_peak));
+    for (size_t i = 0, said = 0; i < sizeof parts / sizeof *parts; i++)
+        if (use.peak[parts[i].purpose] > 0)
+            phrase_add(&row, "%s %s %s", said++ ? "," : ":", parts[i].name,
+                       text_bytes(bytes, (double)use.peak[parts[i].purpose]));
     begin_row(terminal, "memory");
-    say(terminal, "%s at most: weights %s, activations %s, optimizer %s",
-        text_bytes(total, (double)use.total_peak),
-        text_bytes(weights, (double)(use.peak[MEMORY_WEIGHTS] + use.peak[MEMORY_MASTERS])),
-        text_bytes(activations, (double)use.peak[MEMORY_ACTIVATIONS]),
-        text_bytes(optimizer, (double)use.peak[MEMORY_OPTIMIZER]));
+    say(terminal, "%s", text);
 }
 
 // Beside a row of its own, a table below all.

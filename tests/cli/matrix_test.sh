@@ -19,7 +19,7 @@ ids=$(value_of runs)
 before=$(wc -l <"$folder/names")
 matrix -p fp32,bf16 --seeds 2 --workers 2
 expect_status 0
-expect_err "4/4 done before"
+expect_err "4 of 4 done before"
 "$mpbench" ls --json | tr -d '[:space:]' | grep -o '"name":"simple[^"]*"' | sort -u >"$folder/names"
 [ "$(wc -l <"$folder/names")" -eq "$before" ] || fail "finished runs were run again"
 end
@@ -33,8 +33,9 @@ expect_out "lr=0.02"
 matrix -p fp32,bf16 --seeds 2 --set lr=0.01,0.02 --list # trains nothing
 expect_status 0
 expect_out "lr=0.02"
+expect_err "^7 of 8 done\$"
 matrix -p fp32,bf16 --seeds 2 --set lr=0.01,0.02
-expect_err "7/8 done before"
+expect_err "7 of 8 done before"
 expect_err "8/8 done: "
 end
 
@@ -47,13 +48,13 @@ expect_err "2/2 done: "
     cat "$tiny"
 } >"$folder/told.lua" && mv "$folder/told.lua" "$tiny"
 run matrix "$tiny" -p fp32,bf16,fp16 --steps 3
-expect_err "2/3 done before"
+expect_err "2 of 3 done before"
 expect_no_out "script" # one group would be two
 if command -v sqlite3 >/dev/null; then # as older histories have it: by the hash of the whole text
     sqlite3 "$MPBENCH_DB" "UPDATE matrices SET specification = 'script ' || (SELECT script_hash FROM runs
         WHERE matrix = matrices.id LIMIT 1) || substr(specification, 70) WHERE id = (SELECT max(matrix) FROM runs)"
     run matrix "$tiny" -p fp32,bf16,fp16 --steps 3
-    expect_err "3/3 done before"
+    expect_err "3 of 3 done before"
     run matrix "$tiny" -p fp32,bf16,fp16 --steps 4
     ! grep -q "done before" "$folder/err" || fail "another code was taken for the same"
 fi
@@ -68,9 +69,9 @@ expect_status 0
 expect_err "8/8 done: .*fc2=fp32, loss-scale=1, keep-fp32=losses+functions, seed 1"
 expect_out "keep-fp32=losses"
 matrix -p fp16 --loss-scale dynamic,1 --layer 'fc2=auto,fp32' --keep-fp32 all,losses+functions --steps 5
-expect_err "8/8 done before"
+expect_err "8 of 8 done before"
 matrix -p fp16 --loss-scale 1 --layer 'fc2=fp32' --keep-fp32 all --steps 5 # one of them
-expect_err "1/1 done before"
+expect_err "1 of 1 done before"
 matrix -p fp16 --loss-scale dynamic,dynamc
 expect_usage_error "did you mean dynamic"
 matrix -p fp16 --layer 'fc2=fp32,fp61'
@@ -117,7 +118,7 @@ expect_status 1
 expect_err "bad=1, seed 2 failed"
 expect_err "^mpbench: matrix: 2 of 4 runs failed"
 run matrix "$folder/fails.lua" --set bad=0,1 --seeds 2
-expect_err "2/4 done before"
+expect_err "2 of 4 done before"
 run export @last:failed --format safetensors -o "$folder/none.safetensors"
 expect_error 1 "has no checkpoint"
 [ ! -e "$folder/none.safetensors" ] || fail "an empty file was left"

@@ -208,7 +208,7 @@ bool command_matrix(Cli *cli, Error *error) {
                 (cli->list || lock(cli, matrix, &file, error));
     int known = matrix_count(matrix, CELL_DONE);
     if (done && known > 0 && !cli->quiet)
-        fprintf(stderr, "%d/%d done before\n", known, matrix->cell_count);
+        fprintf(stderr, "%d of %d done%s\n", known, matrix->cell_count, cli->list ? "" : " before");
     done = done && (cli->list || run_cells(cli, matrix, error));
     if (done && run_stop_requested())
         cli->status = 128 + run_stop_requested();

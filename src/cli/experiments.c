@@ -1,3 +1,4 @@
+#define _XOPEN_SOURCE 700 // realpath
 #include "cli/experiments.h"
 
 #include <dirent.h>
@@ -236,4 +237,21 @@ void experiment_read_top(const char *path, char *text, size_t size) {
     }
     if (file)
         fclose(file);
+}
+
+const char *experiment_subject(const char *path, char name[EXPERIMENT_NAME_SIZE]) {
+    char *own = realpath(path, NULL);
+    int count = 0;
+    bool ships = false;
+    ExperimentFile *all = own ? experiment_list(&count) : NULL;
+    for (int i = 0; i < count && !ships; i++) {
+        char *other = realpath(all[i].path, NULL);
+        ships = other && strcmp(other, own) == 0;
+        if (ships)
+            memcpy(name, all[i].name, EXPERIMENT_NAME_SIZE);
+        free(other);
+    }
+    free(all);
+    free(own);
+    return ships ? name : path;
 }

@@ -20,6 +20,9 @@ typedef struct ExperimentFile {
 // where that leaves one, and - is _: keras-cnn is what keras_cnn calls its runs. Unknown names are
 // an error that lists the known ones and the nearest.
 bool experiment_find(const char *name, char *path, size_t size, Error *error);
+// What the script at `path` is run by wherever one stands: its name into `name`, where it is one of
+// those that ship, else the path.
+const char *experiment_subject(const char *path, char name[EXPERIMENT_NAME_SIZE]);
 // The comment that a script opens with, without its dashes, as much as there is room for; "" where
 // there is none.
 void experiment_read_top(const char *path, char *text, size_t size);

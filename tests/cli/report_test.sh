@@ -93,17 +93,36 @@ expect_status 0
 lacks 'class="broken" d="M[0-9.]* 12l'
 end
 
+# The command of the page in $page, run in another folder than the one of its run.
+repeat() {
+    command=$(sed -n 's/^<pre>mpbench run \(.*\)<\/pre>$/\1/p' "$page")
+    [ -n "$command" ] || fail "there is no command"
+    (
+        cd / || exit 1
+        # shellcheck disable=SC2086 # words
+        "$mpbench" run $command >/dev/null
+    ) 2>"$folder/err" || fail "it does not run: $command: $(cat "$folder/err")"
+}
+
 begin the_command_in_the_page_repeats_the_run
 run report 2 -o "$page"
-command=$(sed -n 's/^<pre>mpbench run \(unsafe.lua.*\)<\/pre>$/\1/p' "$page")
-[ -n "$command" ] || fail "there is no command"
-(
-    cd "$folder" || exit 1
-    # shellcheck disable=SC2086 # words
-    "$mpbench" run $command >/dev/null
-) 2>"$folder/err" || fail "it does not run: $command: $(cat "$folder/err")"
+repeat
 run compare 2 4 --json
 expect_out '"first_divergence":{"step":null'
+end
+
+begin that_of_a_matrix_in_a_page_and_in_show_is_one_that_anybody_types
+history_before=$MPBENCH_DB
+export MPBENCH_DB="$folder/of-a-matrix.db"
+run matrix simple -p fp32 --steps 3 --quiet
+expect_status 0
+run show 1
+expect_no_out "--matrix"
+run report 1 -o "$page"
+lacks "--matrix"
+has "<pre>mpbench run simple "
+repeat
+export MPBENCH_DB="$history_before"
 end
 
 begin a_script_that_is_cut_says_so

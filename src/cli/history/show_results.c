@@ -59,15 +59,18 @@ static void print_parameters(const ShowPage *page, const RunRecord *run) {
     }
     if (run->parameter_count > 0)
         show_end_row(page);
-    if (run->option_count > 0)
-        show_begin_row(page, "options");
+    int said = 0;
     for (int i = 0; i < run->option_count; i++) {
-        fprintf(page->line, "%s--", i > 0 ? " " : "");
+        if (!history_is_typed(run->options[i].name))
+            continue;
+        if (said == 0)
+            show_begin_row(page, "options");
+        fprintf(page->line, "%s--", said++ > 0 ? " " : "");
         cli_print_outside(page->line, run->options[i].name);
         fputs(run->options[i].value[0] ? " " : "", page->line);
         cli_print_outside(page->line, run->options[i].value);
     }
-    if (run->option_count > 0)
+    if (said > 0)
         show_end_row(page);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/phrase.h"
+#include "cli/experiments.h"
 #include "cli/history/history.h"
 #include "cli/print/text.h"
 #include "cli/report/html.h"
@@ -158,9 +159,10 @@ static bool is_typed(const RunRecord *run, const char *option) {
 }
 
 static void put_command(FILE *out, const RunRecord *run) {
-    const char *slash = strrchr(run->script_path, '/');
+    char name[EXPERIMENT_NAME_SIZE];
     fputs("<pre>mpbench run ", out);
-    put_word(out, slash ? slash + 1 : run->script_path[0] ? run->script_path : run->experiment);
+    put_word(out,
+             run->script_path[0] ? experiment_subject(run->script_path, name) : run->experiment);
     static const char *const said[] = {"precision", "device", "seed", "threads"};
     char values[sizeof said / sizeof *said][TEXT_SIZE];
     snprintf(values[0], TEXT_SIZE, "%s", run->precision);
@@ -173,6 +175,8 @@ static void put_command(FILE *out, const RunRecord *run) {
             put_word(out, values[i]);
         }
     for (int i = 0; i < run->option_count; i++) {
+        if (!history_is_typed(run->options[i].name))
+            continue;
         fputs(" --", out);
         html_text(out, run->options[i].name);
         if (run->options[i].value[0]) {

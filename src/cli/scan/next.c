@@ -1,7 +1,5 @@
 // What to type after a scan: the command that trains as its policy was verified.
-#define _XOPEN_SOURCE 700 // realpath
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/phrase.h"
@@ -26,26 +24,11 @@ static bool is_repeated(const ScanRecord *scan, int at) {
     return is_of_it && (is_last || strcmp(name, "set") == 0 || strcmp(name, "recipe") == 0);
 }
 
-// The name of an experiment that ships, else its file, wherever one stands.
-static void add_subject(Phrase *phrase, const ScanRecord *scan) {
-    char *own = realpath(scan->script_path, NULL);
-    int count = 0;
-    const char *name = NULL;
-    ExperimentFile *all = own ? experiment_list(&count) : NULL;
-    for (int i = 0; i < count && !name; i++) {
-        char *path = realpath(all[i].path, NULL);
-        name = path && strcmp(path, own) == 0 ? all[i].name : NULL;
-        free(path);
-    }
-    phrase_add_word(phrase, name ? name : scan->script_path);
-    free(all);
-    free(own);
-}
-
 void scan_next_command(const ScanRecord *scan, const char *policy, char text[SCAN_NEXT_SIZE]) {
+    char name[EXPERIMENT_NAME_SIZE];
     Phrase phrase = phrase_begin(text, SCAN_NEXT_SIZE);
     phrase_add(&phrase, "mpbench run ");
-    add_subject(&phrase, scan);
+    phrase_add_word(&phrase, experiment_subject(scan->script_path, name));
     phrase_add(&phrase, " -p fp32"); // all else stays as it was scanned
     if (scan_units_in_fp32(scan) < scan->unit_count) {
         phrase_add(&phrase, " --layers ");

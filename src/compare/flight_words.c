@@ -83,6 +83,9 @@ static void draw_rows(const Flight *flight, const PlotRange *range, FlightPlot *
             else if (value > 0)
                 put_mark(&plot->lines[row_of(range, value)][column], marks[kind]);
         }
+    const int last = flight->count - 1; // of what is neither, as a norm's statistics
+    if (last >= 0 && flight->steps[last] == flight->step)
+        plot->lines[0][LABEL + STEP_COLUMNS * last + 1] = '!';
 }
 
 void flight_plot(const Flight *flight, FlightPlot *plot) {
@@ -98,7 +101,7 @@ void flight_plot(const Flight *flight, FlightPlot *plot) {
     char end[36];
     snprintf(end, sizeof end, ", --- %.8s ends", flight->format);
     snprintf(legend, FLIGHT_PLOT_COLUMNS,
-             "%*sa activations, g gradients, w weights, ! not finite%s", 2, "",
+             "a activations, g gradients, w weights, * several, ! not finite%s",
              range.has_limit ? end : "");
     plot->count = FLIGHT_PLOT_ROWS + 2;
 }

@@ -7,7 +7,7 @@
 
 enum {
     FLIGHT_PLOT_ROWS = 12,
-    FLIGHT_PLOT_COLUMNS = 96,
+    FLIGHT_PLOT_COLUMNS = 104,
     FLIGHT_COMMAND_SIZE = 1024,
     FLIGHT_CHANGE_SIZE = FLIGHT_TEXT_SIZE + 32
 };
@@ -18,7 +18,8 @@ typedef struct FlightPlot {
 } FlightPlot;
 
 // Powers of two over the last steps: a activations, g gradients at the loss scale, w weights, *
-// where they meet, ! not finite; the format's end is a line.
+// where they meet, ! not finite, as what the page tells of is in its step; the format's end is a
+// line.
 void flight_plot(const Flight *flight, FlightPlot *plot);
 // What a shell can run as it stands; "" where no option mends it, or there is no room for all of
 // it. Before its first step a run has nothing to fork: it is begun again.

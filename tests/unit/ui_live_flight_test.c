@@ -13,8 +13,9 @@ static void keep(void *context, const char *name, const char *text) {
     add_some_event(kept->store, kept->run, 300, EVENT_FLIGHT, NAN, name, text);
 }
 
-static void add_flight(Store *store, int64_t run) {
-    Flight flight = {.nans = -1, .infs = 12, .elements = 640, .from = 299, .limit = 65504};
+// `from`: the step to fork from; 0: there is none.
+static void add_flight(Store *store, int64_t run, int64_t from) {
+    Flight flight = {.nans = -1, .infs = 12, .elements = 640, .from = from, .limit = 65504};
     Kept kept = {store, run};
     snprintf(flight.way, sizeof flight.way, "forward");
     snprintf(flight.tensor, sizeof flight.tensor, "output of linear");
@@ -47,7 +48,7 @@ static void a_run_that_is_well_has_no_page(void) {
 
 static void the_page_has_the_way_there_and_enter_asks_for_the_fork(void) {
     Store *store = make_history(RUN_FINISHED);
-    add_flight(store, 2);
+    add_flight(store, 2, 299);
     Ui *ui = open_screen(store, 2);
     draw_screen(ui, 120, 36, false);
     CHECK_TEXT(screen_live.label(ui, REQUEST_FIRST_NAN, "first nan"), "first nan");
@@ -61,6 +62,32 @@ static void the_page_has_the_way_there_and_enter_asks_for_the_fork(void) {
     CHECK_TEXT(ui->pager.order, "fork 299 layer.hidden=bf16");
     close_screen(ui);
     store_close(store);
+}
+
+// As in the first step, before which there is no state to fork.
+static void without_a_step_to_fork_the_page_has_the_command(void) {
+    Store *store = make_history(RUN_FINISHED);
+    add_flight(store, 2, 0);
+    Ui *ui = open_screen(store, 2);
+    draw_screen(ui, 120, 36, false);
+    screen_live.request(ui, REQUEST_FIRST_NAN);
+    CHECK(ui->pager.open);
+    CHECK_CONTAINS(ui->pager.text, "command   mpbench run ");
+    CHECK_CONTAINS(ui->pager.text, "--layer hidden=bf16");
+    CHECK_TEXT(ui->pager.order, "");
+    close_screen(ui);
+    store_close(store);
+}
+
+// A norm's statistics are neither activations nor gradients nor weights, and inf all the same; and
+// the legend has every mark that is drawn.
+static void the_step_that_is_told_of_is_marked_whatever_broke(void) {
+    Flight flight = {.step = 1, .count = 1, .steps = {1}, .limit = 65504};
+    FlightPlot plot;
+    flight.each[0] = (FlightWay){.activation = 100, .gradient = 90, .weight = 95};
+    flight_plot(&flight, &plot);
+    CHECK_CONTAINS(plot.lines[0], "!");
+    CHECK_CONTAINS(plot.lines[plot.count - 1], "* several, ! not finite");
 }
 
 // Files may be damaged, or written by hand.
@@ -87,6 +114,8 @@ int main(void) {
     atexit(remove_folder);
     RUN_TEST(a_run_that_is_well_has_no_page);
     RUN_TEST(the_page_has_the_way_there_and_enter_asks_for_the_fork);
+    RUN_TEST(without_a_step_to_fork_the_page_has_the_command);
+    RUN_TEST(the_step_that_is_told_of_is_marked_whatever_broke);
     RUN_TEST(what_makes_no_sense_ends_the_way_there);
     return test_end();
 }

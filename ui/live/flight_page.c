@@ -1,5 +1,6 @@
 // The page of the flight recorder over the live screen: the first number of the run that was not
-// finite and should be. Enter asks for the fork that mends it.
+// finite and should be. Enter asks for the fork that mends it; where there is no step to fork from,
+// the page has the command that begins again with the mend.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +30,8 @@ static void write_row(FILE *out, int columns, const char *label, const char *tex
     fputc('\n', out);
 }
 
-static void write_page(FILE *out, int columns, const Flight *flight, const char *fork) {
+static void write_page(FILE *out, int columns, const Flight *flight, const char *fork,
+                       const char *command) {
     FlightPlot plot;
     fprintf(out, "step %lld, %s: %s, in %s\n\n", (long long)flight->step, flight->way,
             flight->tensor, flight->format);
@@ -41,6 +43,8 @@ static void write_page(FILE *out, int columns, const Flight *flight, const char 
     write_row(out, columns, "remedy", flight->remedy);
     if (fork[0])
         fprintf(out, "%-10senter asks for it: %s\n", "", fork);
+    else
+        write_row(out, columns, "command", command);
     flight_plot(flight, &plot);
     if (plot.count > 0)
         fprintf(out, "\nthe largest magnitudes %s\n",
@@ -54,7 +58,7 @@ void live_show_flight(Ui *ui, const Live *live) {
     TextStream text;
     bool found;
     Error error = {0};
-    char fork[FLIGHT_CHANGE_SIZE];
+    char fork[FLIGHT_CHANGE_SIZE], command[FLIGHT_COMMAND_SIZE];
     if (!store_read_flight(ui->store, live->view.run, &flight, &found, &error)) {
         ui_fail(ui, &error);
         return;
@@ -64,9 +68,10 @@ void live_show_flight(Ui *ui, const Live *live) {
         return;
     }
     flight_fork(&flight, fork);
+    flight_command(&flight, &live->data.record, command);
     if (!text_stream_open(&text))
         return;
-    write_page(text.stream, pager_columns(ui), &flight, fork);
+    write_page(text.stream, pager_columns(ui), &flight, fork, command);
     if (!text_stream_close(&text))
         return;
     pager_show(ui, "first nan", text.text);

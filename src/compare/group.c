@@ -1,10 +1,11 @@
-// Which runs are the same but for their seed, what tells groups apart, and what they are called.
+// Which runs are the same but for their seed, and what tells groups apart.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "compare/private.h"
+#include "precision/recipe.h"
 
 // Something that was chosen for a run; runs of a group have the same facets.
 typedef struct Facet {
@@ -23,7 +24,7 @@ static bool is_told_elsewhere(const char *option) {
         "seed",    "name",   "tag",        "note",      "json",       "quiet",
         "color",   "db",     "set",        "precision", "device",     "layer",
         "threads", "matrix", "loss-scale", "help",      "no-history", "checkpoint-every",
-        "trust"};
+        "trust",   "recipe"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(option, names[i]) == 0)
             return true;
@@ -47,12 +48,36 @@ static void format_parameter(const RecordParameter *parameter, char text[RECORD_
     }
 }
 
+// Key by key, the usual ones too: beside another run each of them may be what matters. As it is in
+// force; older histories have what was typed alone.
+static void add_recipe(Facets *facets, const RunRecord *run) {
+    const char *fact = record_fact(run, RECORD_FACT_RECIPE);
+    char text[RECIPE_TEXT_SIZE], name[RECORD_NAME_SIZE];
+    Recipe recipe = recipe_usual;
+    Error error;
+    bool is_known = !fact || recipe_change(fact, &recipe, &error);
+    for (int i = 0; i < run->option_count && !fact && is_known; i++)
+        if (strcmp(run->options[i].name, "recipe") == 0)
+            is_known = recipe_change(run->options[i].value, &recipe, &error);
+    if (!is_known) {
+        add_facet(facets, RECORD_FACT_RECIPE, fact ? fact : "not known");
+        return;
+    }
+    recipe_whole_text(&recipe, text);
+    for (char *rest = NULL, *at = strtok_r(text, ",", &rest); at; at = strtok_r(NULL, ",", &rest)) {
+        char *value = strchr(at, '=');
+        *value++ = 0;
+        snprintf(name, sizeof name, "recipe.%.40s", at);
+        add_facet(facets, name, value);
+    }
+}
+
 static bool collect_facets(const Comparison *comparison, int index, Facets *facets) {
     const RunRecord *run = &comparison->runs[index];
     const char *orders = comparison->orders[index].text, *code = comparison->codes[index].hash;
-    enum { FIXED = 9 };
-    size_t most =
-        FIXED + (size_t)run->parameter_count + (size_t)run->option_count + (size_t)run->layer_count;
+    enum { FIXED = 9, RECIPE_KEYS = 16 };
+    size_t most = FIXED + RECIPE_KEYS + (size_t)run->parameter_count + (size_t)run->option_count +
+                  (size_t)run->layer_count;
     char text[RECORD_TEXT_SIZE], name[RECORD_NAME_SIZE + 8];
     facets->count = 0;
     facets->list = calloc(most, sizeof *facets->list);
@@ -75,13 +100,9 @@ static bool collect_facets(const Comparison *comparison, int index, Facets *face
     }
     if (orders[0])
         add_facet(facets, "set meanwhile", orders);
-    // As it is in force; older histories have what was typed alone.
-    const char *recipe = record_fact(run, RECORD_FACT_RECIPE);
-    if (recipe)
-        add_facet(facets, RECORD_FACT_RECIPE, recipe);
+    add_recipe(facets, run);
     for (int i = 0; i < run->option_count; i++)
-        if (!is_told_elsewhere(run->options[i].name) &&
-            !(recipe && strcmp(run->options[i].name, "recipe") == 0))
+        if (!is_told_elsewhere(run->options[i].name))
             add_facet(facets, run->options[i].name,
                       run->options[i].value[0] ? run->options[i].value : "yes"); // a switch
     add_facet(facets, "device", run->device);
@@ -193,68 +214,6 @@ static bool find_differences(Comparison *comparison, const Facets *facets, const
     return true;
 }
 
-// ---- labels -------------------------------------------------------------------------------------
-
-// Of what one side lacks its precision tells enough, and nothing beside other words.
-static void append_label(CompareSide *group, const CompareDifference *difference, int g,
-                         const char *precision) {
-    const char *value = difference->values[g];
-    bool is_bare = strcmp(difference->name, "precision") == 0 || !value[0];
-    size_t used = strlen(group->label);
-    enum { LONGEST = sizeof difference->name + 48 };
-    if (used + LONGEST > sizeof group->label || (!value[0] && used > 0))
-        return;
-    snprintf(group->label + used, sizeof group->label - used, "%s%s%s%.40s", used ? ", " : "",
-             is_bare ? "" : difference->name, is_bare ? "" : "=", value[0] ? value : precision);
-}
-
-static bool is_label_shared(const Comparison *comparison, int g) {
-    for (int other = 0; other < comparison->group_count; other++)
-        if (other != g && strcmp(comparison->groups[other].label, comparison->groups[g].label) == 0)
-            return true;
-    return false;
-}
-
-static bool are_labels_unique(const Comparison *comparison) {
-    for (int g = 0; g < comparison->group_count; g++)
-        if (is_label_shared(comparison, g))
-            return false;
-    return true;
-}
-
-// All get the first difference, those that still share a label the next one, and so on.
-static void label_groups(Comparison *comparison) {
-    bool is_shared[COMPARE_MOST_RUNS];
-    for (int d = 0; d < comparison->difference_count; d++) {
-        for (int g = 0; g < comparison->group_count; g++)
-            is_shared[g] = d == 0 || is_label_shared(comparison, g);
-        for (int g = 0; g < comparison->group_count; g++)
-            if (is_shared[g])
-                append_label(&comparison->groups[g], &comparison->differences[d], g,
-                             comparison->runs[comparison->groups[g].members[0]].precision);
-    }
-    if (comparison->difference_count > 0 && are_labels_unique(comparison))
-        return;
-    bool is_alone = comparison->group_count == 1;
-    for (int g = 0; g < comparison->group_count; g++) {
-        const RunRecord *run = &comparison->runs[comparison->groups[g].members[0]];
-        snprintf(comparison->groups[g].label, sizeof comparison->groups[g].label, "%s",
-                 is_alone ? run->precision : run->name);
-    }
-}
-
-// A run of a policy is not called by the format of the rest alone.
-static void count_layers(Comparison *comparison) {
-    char text[RECORD_PRECISION_SIZE];
-    for (int g = 0; g < comparison->group_count; g++) {
-        CompareSide *group = &comparison->groups[g];
-        const RunRecord *run = &comparison->runs[group->members[0]];
-        record_precision_brief(run, text);
-        if (strcmp(group->label, run->precision) == 0)
-            snprintf(group->label, sizeof group->label, "%s", text);
-    }
-}
-
 bool compare_group_runs(Comparison *comparison, Error *error) {
     size_t count = (size_t)comparison->run_count;
     Facets *facets = calloc(count, sizeof *facets);
@@ -271,10 +230,8 @@ bool compare_group_runs(Comparison *comparison, Error *error) {
         fill_members(comparison, group_of);
         done = find_differences(comparison, facets, first);
     }
-    if (done) {
-        label_groups(comparison);
-        count_layers(comparison);
-    }
+    if (done)
+        compare_label_groups(comparison);
     for (size_t i = 0; facets && i < count; i++)
         free(facets[i].list);
     free(facets);

@@ -8,6 +8,8 @@ bool compare_read_runs(Store *store, Comparison *comparison, const int64_t *ids,
                        Error *error) MUST_CHECK;
 // group.c: which runs belong together, what tells the groups apart, and their labels.
 bool compare_group_runs(Comparison *comparison, Error *error) MUST_CHECK;
+// label.c: of groups whose differences are known.
+void compare_label_groups(Comparison *comparison);
 // side.c: fills everything of a side but its label, members and divergence.
 bool compare_fill_side(Comparison *comparison, CompareSide *side, const CompareSide *baseline,
                        Error *error) MUST_CHECK;

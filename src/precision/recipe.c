@@ -224,26 +224,39 @@ static void add_text(char text[RECIPE_TEXT_SIZE], const char *name, const char *
     snprintf(text + used, RECIPE_TEXT_SIZE - used, "%s%s=%s", used > 0 ? "," : "", name, value);
 }
 
-static void add_number(char text[RECIPE_TEXT_SIZE], const char *name, int number, int usual) {
+static void add_format(char text[RECIPE_TEXT_SIZE], const char *name, Format format,
+                       bool wants_all) {
+    if (wants_all || format != FORMAT_COUNT)
+        add_text(text, name, format == FORMAT_COUNT ? "own" : format_name(format));
+}
+
+static void add_number(char text[RECIPE_TEXT_SIZE], const char *name, int number, int usual,
+                       bool wants_all) {
     char value[16];
     snprintf(value, sizeof value, "%d", number);
-    if (number != usual)
+    if (wants_all || number != usual)
         add_text(text, name, value);
 }
 
 // What lists cut off at their end is what runs that are compared have in common most often.
-void recipe_text(const Recipe *recipe, char text[RECIPE_TEXT_SIZE]) {
+static void write_text(const Recipe *recipe, bool wants_all, char text[RECIPE_TEXT_SIZE]) {
     text[0] = 0;
-    if (recipe->activations != FORMAT_COUNT)
-        add_text(text, "activations", format_name(recipe->activations));
-    if (recipe->backward != FORMAT_COUNT)
-        add_text(text, "backward", format_name(recipe->backward));
+    add_format(text, "activations", recipe->activations, wants_all);
+    add_format(text, "backward", recipe->backward, wants_all);
     RecipeKey key;
     for (int i = 0; (key = key_at(i)).name; i++)
-        if (key.get(recipe) != key.get(&recipe_usual))
+        if (wants_all || key.get(recipe) != key.get(&recipe_usual))
             add_text(text, key.name, key.words[key.get(recipe)]);
-    add_number(text, "history", recipe->history, recipe_usual.history);
-    add_number(text, "margin", recipe->margin, recipe_usual.margin);
+    add_number(text, "history", recipe->history, recipe_usual.history, wants_all);
+    add_number(text, "margin", recipe->margin, recipe_usual.margin, wants_all);
+}
+
+void recipe_text(const Recipe *recipe, char text[RECIPE_TEXT_SIZE]) {
+    write_text(recipe, false, text);
+}
+
+void recipe_whole_text(const Recipe *recipe, char text[RECIPE_TEXT_SIZE]) {
+    write_text(recipe, true, text);
 }
 
 // ---- what heeds it ------------------------------------------------------------------------------

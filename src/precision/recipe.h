@@ -49,6 +49,8 @@ bool recipe_parse(const char *text, Recipe *recipe, Error *error) MUST_CHECK;
 bool recipe_change(const char *text, Recipe *recipe, Error *error) MUST_CHECK;
 // What is not usual of it, as recipe_parse reads it; "": all is.
 void recipe_text(const Recipe *recipe, char text[RECIPE_TEXT_SIZE]);
+// Each key of it, usual or not.
+void recipe_whole_text(const Recipe *recipe, char text[RECIPE_TEXT_SIZE]);
 // Whether the device can do it.
 bool recipe_check(const Recipe *recipe, const Device *device, Error *error) MUST_CHECK;
 // The first key that is not usual and that no layer heeds in these formats, which are in use; NULL:

@@ -141,7 +141,7 @@ static void layers_that_somebody_set_are_differences(void) {
     Comparison *comparison = compare_records(runs, NULL, 2, &options, &error);
     CHECK_INT(comparison->group_count, 2);
     CHECK_TEXT(comparison->groups[0].label, "fp16");
-    CHECK_TEXT(comparison->groups[1].label, "layer head=fp32");
+    CHECK_TEXT(comparison->groups[1].label, "fp16 head=fp32");
     CHECK_TEXT(comparison->differences[0].values[0], "");
     compare_free(comparison);
 }

@@ -49,7 +49,9 @@ static void what_is_advised_may_help(void) {
     } cases[] = {
         {"fp32", NULL, "with one change: a lower rate"},
         {"bf16", NULL, "with one change: --layer fc=fp32, a lower rate"},
-        {"mxfp4", "scales=floor", "with one change: -p bf16, --layer fc=fp32, a lower rate"},
+        {"mxfp4", "scales=floor",
+         "with one change: -p bf16, --layer fc=fp32, a lower rate (try one at a time, in this "
+         "order)"},
         {"mxfp4", "norms=scaled", "with one change: --recipe norms=own, --layer fc=fp32, a"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -59,6 +59,16 @@ static void say_place(Phrase *text, const ApartPlace *place, const Names *names)
     }
 }
 
+static void say_held(Phrase *text, const TwinReport *report) {
+    const ApartPlace *most = &report->most;
+    phrase_add(text, "In %" PRId64 " step%s no layer is farther apart than rounding explains",
+               report->steps, report->steps == 1 ? "" : "s");
+    if (most->cause != APART_NOT)
+        phrase_add(text, ": at most the %s of %s, %.2g apart, where it explains %.2g",
+                   apart_kind_names[most->kind], most->layer, most->distance, most->within);
+    phrase_add(text, ".");
+}
+
 static void say_loss(Phrase *text, const TwinReport *report) {
     static const double much = 0.01;
     if (!report->has_loss)
@@ -95,8 +105,7 @@ void twin_words(const TwinReport *report, const char *precision, char words[TWIN
     if (report->first.cause != APART_NOT)
         say_place(&text, &report->first, &names);
     else if (report->steps > 0)
-        phrase_add(&text, "In %" PRId64 " step%s no layer is farther apart than rounding explains.",
-                   report->steps, report->steps == 1 ? "" : "s");
+        say_held(&text, report);
     else
         phrase_add(&text, "Of layers nothing was compared.");
     say_loss(&text, report);

@@ -248,6 +248,24 @@ static void await_end(TwinLink *link) {
     utf8_copy(link->report.ended, sizeof link->report.ended, how);
 }
 
+// Where nothing parted no event says so: who watches would wait for one.
+static void tell_held(TwinLink *link) {
+    const TwinReport *report = &link->report;
+    char text[EVENT_TEXT_SIZE];
+    if (report->first.cause != APART_NOT || report->steps == 0)
+        return;
+    if (report->most.cause == APART_NOT)
+        snprintf(text, sizeof text, "beside its twin: no layer parted in %lld steps",
+                 (long long)report->steps);
+    else
+        snprintf(text, sizeof text,
+                 "beside its twin no layer was farther apart than rounding explains in %lld steps; "
+                 "the farthest: the %s of %.60s, %.2g apart, where it explains %.2g",
+                 (long long)report->steps, apart_kind_names[report->most.kind], report->most.layer,
+                 report->most.distance, report->most.within);
+    run_record_event(link->run, EVENT_LIFE, "", (double)NAN, text);
+}
+
 void twin_finished(RunState *state) {
     TwinLink *link = link_of(state);
     if (!link || !link->ends_open)
@@ -260,6 +278,7 @@ void twin_finished(RunState *state) {
         await_end(link);
         twin_list_layers(link);
         twin_keep_facts(link);
+        tell_held(link);
     }
     if (state->run.engine)
         state->run.engine->watch = NULL;

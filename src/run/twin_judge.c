@@ -155,6 +155,21 @@ static void keep_distance(TwinLink *link, int layer, ApartKind kind, double dist
         record(link, 1 + (layer - 1) * APART_KINDS + (int)kind, name, distance);
 }
 
+// Of what rounding explains the farthest, with as much as it would have: a reader who sees layers
+// far apart can tell by it why they did not part.
+static void note_explained(TwinLink *link, int layer, ApartKind kind, double distance,
+                           double within) {
+    ApartPlace *most = &link->report.most;
+    if (!isfinite(within) || !(distance > most->distance))
+        return;
+    *most = (ApartPlace){.cause = APART_BEYOND,
+                         .step = link->step,
+                         .kind = kind,
+                         .distance = distance,
+                         .within = within};
+    utf8_copy(most->layer, sizeof most->layer, layer_name(link, layer));
+}
+
 // `within`: what rounding explains.
 static void judge(Judged *judged, int layer, ApartKind kind, const TwinSums *sums, double within) {
     TwinLink *link = judged->link;
@@ -166,8 +181,12 @@ static void judge(Judged *judged, int layer, ApartKind kind, const TwinSums *sum
     keep_distance(link, layer, kind, distance);
     judged->differs = judged->differs || sums->differs;
     judged->most = fmax(judged->most, distance);
-    if (!(judged->is_alike ? sums->differs : breaks || vanishes || is_far))
+    if (!(judged->is_alike ? sums->differs : breaks || vanishes || is_far)) {
+        const double largest = link->layers[layer].largest[kind];
+        note_explained(link, layer, kind, distance,
+                       fmax(within * largest, judged->noise) / size_of(sums));
         return;
+    }
     // What its weights explain as they are now, and not as they were, they were written over by.
     bool is_written =
         kind == APART_ACTIVATIONS && !judged->is_alike && !breaks && share <= judged->by_weights;
@@ -409,4 +428,9 @@ void twin_keep_facts(TwinLink *link) {
     run_add_fact(run, TWIN_FACT_ALIKE, text);
     if (report->ended[0])
         run_add_fact(run, TWIN_FACT_END, report->ended);
+    if (report->most.cause != APART_NOT) {
+        char most[EVENT_TEXT_SIZE];
+        twin_place_text(&report->most, most, sizeof most);
+        run_add_fact(run, TWIN_FACT_MOST, most);
+    }
 }

@@ -361,6 +361,7 @@ static bool read_layers(Store *store, int64_t run, TwinReport *report, Error *er
 bool store_read_twin(Store *store, RunRecord *record, Error *error) {
     const char *precision = record_fact(record, TWIN_FACT_PRECISION);
     const char *ended = record_fact(record, TWIN_FACT_END);
+    const char *most = record_fact(record, TWIN_FACT_MOST);
     if (!precision)
         return true;
     TwinReport *report = record->twin = calloc(1, sizeof *report);
@@ -370,6 +371,8 @@ bool store_read_twin(Store *store, RunRecord *record, Error *error) {
     report->other = record_twin(record);
     report->steps = whole_fact(record, TWIN_FACT_STEPS);
     report->alike = whole_fact(record, TWIN_FACT_ALIKE);
+    if (most)
+        (void)twin_place_read(most, &report->most);
     utf8_copy(report->precision, sizeof report->precision, precision);
     utf8_copy(report->ended, sizeof report->ended, ended ? ended : "");
     return report->is_twin || read_layers(store, record->id, report, error);

@@ -16,6 +16,7 @@
 #define TWIN_FACT_PRECISION "twin.precision" // of the other
 #define TWIN_FACT_STEPS     "twin.steps"     // that were held against each other
 #define TWIN_FACT_ALIKE     "twin.alike"     // steps in which all was the same to the last bit
+#define TWIN_FACT_MOST      "twin.most"      // twin_place_text of TwinReport.most
 #define TWIN_FACT_END       "twin.ended"     // how the other ended, if not like this one
 
 // In the order in which a step makes them.
@@ -70,6 +71,7 @@ struct TwinReport {
     bool has_loss;
     double loss_last, loss_most; // distances
     ApartPlace first;
+    ApartPlace most; // the largest distance that rounding explains, and how much it does
     char ended[RECORD_TEXT_SIZE]; // how the other ended, if not like this one; "": alike
     ApartLayer *layers;
     int layer_count;

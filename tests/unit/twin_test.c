@@ -66,6 +66,12 @@ static void the_sentence_is_true_of_every_pair(void) {
     twin_words(&healthy, "fp16", text);
     CHECK_TEXT(text, "In 20 steps no layer is farther apart than rounding explains. The losses end "
                      "0.01 % apart.");
+    healthy.most = places[0]; // far apart, and yet explained: by how much has to be said
+    healthy.most.distance = 0.125;
+    twin_words(&healthy, "fp16", text);
+    CHECK_TEXT(text, "In 20 steps no layer is farther apart than rounding explains: at most the "
+                     "gradients of fc1, 0.12 apart, where it explains 0.25. The losses end 0.01 % "
+                     "apart.");
     grown.loss_last = 0.2;
     twin_words(&grown, "fp16", text);
     CHECK_TEXT(text, "In 20 steps no layer is farther apart than rounding explains. Small "

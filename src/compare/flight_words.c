@@ -130,11 +130,25 @@ static void add_option(Phrase *command, const char *name, const char *value) {
         phrase_add_word(command, value);
 }
 
-static void begin_again(Phrase *command, const RunRecord *run) {
+// Whether the change takes the place of an option that was given: the same one, and of those that
+// have keys, as "lr=2", of the same key.
+static bool is_replaced(const RecordOption *given, const char *option, const char *value) {
+    const char *equals = strchr(value, '=');
+    const size_t key = equals ? (size_t)(equals - value) + 1 : 0;
+    return strcmp(given->name, option + strlen("--")) == 0 &&
+           strncmp(given->value, value, key) == 0;
+}
+
+// The name is the first run's.
+static void begin_again(Phrase *command, const RunRecord *run, const char *option,
+                        const char *value) {
     phrase_add(command, "mpbench run ");
     phrase_add_word(command, run->script_path[0] ? run->script_path : run->experiment);
     for (int i = 0; i < run->option_count; i++) {
         char name[RECORD_NAME_SIZE + 4];
+        if (strcmp(run->options[i].name, "name") == 0 ||
+            is_replaced(&run->options[i], option, value))
+            continue;
         snprintf(name, sizeof name, "--%s", run->options[i].name);
         add_option(command, name, run->options[i].value);
     }
@@ -148,7 +162,7 @@ void flight_command(const Flight *flight, const RunRecord *run, char text[FLIGHT
     if (flight->from > 0)
         phrase_add(&command, "mpbench fork %" PRId64 " --at %" PRId64, run->id, flight->from);
     else
-        begin_again(&command, run);
+        begin_again(&command, run, option, value);
     add_option(&command, option, value);
     if (command.is_cut)
         text[0] = 0; // what is left of it would do something else

@@ -28,6 +28,21 @@ static void a_run_is_begun_again_with_its_options(void) {
                   "mpbench run '/tmp/a b.lua' --set 'names=it'\\''s' --trust --precision bf16");
 }
 
+static void what_the_change_replaces_is_not_given_twice(void) {
+    RecordOption options[] = {{"precision", "fp16"},
+                              {"name", "first"},
+                              {"set", "lr=2"},
+                              {"set", "lrs=3"},
+                              {"layer", "a=fp16"}};
+    RunRecord run = {.script_path = "a.lua", .options = options, .option_count = 5};
+    check_command(&(Flight){.change = "bf16"}, &run,
+                  "mpbench run a.lua --set lr=2 --set lrs=3 --layer a=fp16 --precision bf16");
+    check_command(&(Flight){.change = "lr=0.02"}, &run,
+                  "mpbench run a.lua --precision fp16 --set lrs=3 --layer a=fp16 --set lr=0.02");
+    check_command(&(Flight){.change = "layer.a=bf16"}, &run,
+                  "mpbench run a.lua --precision fp16 --set lr=2 --set lrs=3 --layer a=bf16");
+}
+
 static void a_part_of_a_command_is_none(void) {
     RecordOption options[16] = {{.name = "set"}};
     RunRecord run = {.script_path = "a.lua", .options = options, .option_count = 16};
@@ -40,6 +55,7 @@ static void a_part_of_a_command_is_none(void) {
 int main(void) {
     RUN_TEST(a_fork_names_the_layer_as_one_word);
     RUN_TEST(a_run_is_begun_again_with_its_options);
+    RUN_TEST(what_the_change_replaces_is_not_given_twice);
     RUN_TEST(a_part_of_a_command_is_none);
     return test_end();
 }

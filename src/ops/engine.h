@@ -22,6 +22,10 @@ typedef struct BufferChange { // a running statistic that may have to be taken b
     Tensor *before_any; // and at the last step of any; NULL: it has not changed since
 } BufferChange;
 
+// Weights are of the order of 1: one beyond this was carried away, and no format mends what
+// follows.
+enum { FORWARD_BEYOND_TRAINED = 100 };
+
 // Where values on the way forward cease to be finite: the first operation that gives one.
 typedef enum ForwardCause {
     FORWARD_SOUND,

@@ -189,11 +189,10 @@ static bool divides(OpId op) {
 // What overflows fp16 by weights like these is not made good by another format.
 static void blame_weights(Engine *engine, Tensor *const *inputs, int input_count,
                           ForwardFault *fault) {
-    const double beyond_trained = 100; // which are of the order of 1
     for (int i = 0; i < input_count; i++) {
         const Parameter *parameter = inputs[i] ? parameter_of(inputs[i]) : NULL;
         const double largest = parameter ? largest_of(engine, inputs[i]) : 0;
-        if (!(largest > fmax(beyond_trained, fault->weight_largest)))
+        if (!(largest > fmax(FORWARD_BEYOND_TRAINED, fault->weight_largest)))
             continue;
         fault->cause = FORWARD_GREW;
         fault->weight_largest = largest;

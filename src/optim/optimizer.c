@@ -245,6 +245,10 @@ Tensor *optimizer_parameter(const Optimizer *optimizer, int i) {
     return optimizer->gradients->parameters[i];
 }
 
+bool optimizer_is_adaptive(const Optimizer *optimizer) {
+    return optimizer->options.kind != OPTIMIZER_SGD;
+}
+
 bool optimizer_is_stochastic(const Optimizer *optimizer) {
     return optimizer->options.stochastic;
 }

@@ -19,9 +19,15 @@ void run_check_activations(RunState *state, int layer, double largest) {
                  name, largest, end_of_fp16, name);
 }
 
-static void tell_overflow(Run *run, const char *layer, const char *where) {
-    char remedy[96] = "";
-    if (layer[0])
+// Where the flight recorder tells of it too, both say the same.
+static void tell_overflow(RunState *state, const char *layer, const char *where) {
+    Run *run = &state->run;
+    const LargestWeight largest = run_largest_weight(state);
+    char remedy[160] = "";
+    if (largest.value > FORWARD_BEYOND_TRAINED)
+        snprintf(remedy, sizeof remedy, "%s has grown to %.3g: lower the learning rate, or ",
+                 largest.name, largest.value);
+    else if (layer[0])
         snprintf(remedy, sizeof remedy, "use --layer %.60s=bf16, or ", layer);
     run_diagnose(
         run, DIAGNOSIS_FORWARD_OVERFLOW, layer,
@@ -55,7 +61,7 @@ void run_check_fault(RunState *state, const ForwardFault *fault) {
         snprintf(where, sizeof where, "%s, outside of every layer,", op);
     switch (fault->cause) {
     case FORWARD_SOUND: return;
-    case FORWARD_OVERFLOWED: tell_overflow(run, layer, where); return;
+    case FORWARD_OVERFLOWED: tell_overflow(state, layer, where); return;
     case FORWARD_GREW:
         run_diagnose(run, DIAGNOSIS_WEIGHTS_GREW, layer,
                      "%.60s has grown to %.3g, and so %s gives values past %.0f, where fp16 ends: "

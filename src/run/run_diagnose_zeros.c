@@ -81,7 +81,7 @@ static bool tell_overflow(RunState *state, const StepReport *report, const char 
                  names, steps, op_table[origin->op].name, layer, format_name(origin->view.format),
                  origin->place[0] ? " (" : "", file ? file + 1 : origin->place,
                  origin->place[0] ? ")" : "", layer, format_name(FORMAT_BF16));
-    run_tell_vanished(state, origin);
+    run_tell_vanished(state, origin, false);
     return true;
 }
 

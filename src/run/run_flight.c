@@ -214,6 +214,13 @@ void run_fly(RunState *state, const StepReport *report, double scale, bool was_s
         if (broken.tensor)
             origin = origin_of(state->run.engine, &broken, note);
     }
+    // What overflows on the way forward and is divided by makes a nan on the way back.
+    const FaultOrigin *first = lookout_origin(lookout, note->faults.of_overflow);
+    if (origin && origin->is_backward && origin->is_nan && first && at >= 0 &&
+        !is_for_the_scale(note, origin, scale)) {
+        run_tell_vanished(state, first, was_skipped);
+        return;
+    }
     const FaultOrigin *kept = was_skipped ? NULL : lookout_origin(lookout, note->faults.of_buffer);
     if (kept) // where the step is skipped it is taken back
         run_check_buffer(state, kept);

@@ -175,7 +175,8 @@ static void say_sentence(Telling *telling) {
     if (origin && origin->buffer && !is_buffer(telling) && !telling->was_skipped)
         add(telling, "; %s keeps it for every evaluation", origin->buffer);
     if (telling->vanished)
-        add(telling, "; the loss is finite, and no gradient comes back through it");
+        add(telling, "; the loss is finite, and %s comes back through it",
+            telling->was_skipped ? "nan" : "no gradient");
     add(telling, "; key n, or `show --first-nan`, has the way there");
 }
 
@@ -231,9 +232,11 @@ static void say_what_led(Telling *telling) {
         if (since > 0 && since < flight->step)
             snprintf(seen, sizeof seen, "seen first at step %" PRId64 "; ", since);
         snprintf(flight->led, sizeof flight->led,
-                 "%stold now that gradients have been zero for some steps. What follows makes 0, "
-                 "or another finite number, of the inf, as where something is divided by it",
-                 seen);
+                 "%stold now that %s. What follows makes 0, or another finite number, of the inf, "
+                 "as where something is divided by it",
+                 seen,
+                 telling->was_skipped ? "gradients are nan, which no loss scale mends"
+                                      : "gradients have been zero for some steps");
         return;
     }
     const bool is_layer = telling->layer[0];
@@ -298,6 +301,9 @@ static void mend_overflow(Telling *telling) {
         snprintf(flight->change, sizeof flight->change, "loss_scale=dynamic");
         return;
     }
+    if (run_mend_grown(telling->state, flight) ||
+        (is_backward(telling) && run_mend_large(telling->state, telling->scale, flight)))
+        return;
     snprintf(flight->remedy, sizeof flight->remedy,
              "%s ends at %.5g: %s in %s, which ends where fp32 does", format_name(telling->format),
              format_table[telling->format].largest, telling->layer[0] ? "this layer" : "the run",
@@ -311,6 +317,9 @@ static void mend_made(Telling *telling) {
     Flight *flight = &telling->flight;
     const FaultOrigin *origin = telling->origin;
     const bool divides = !origin->has_asked && (origin->divides || origin->is_backward);
+    const bool is_large = !origin->has_asked && !divides && !origin->is_nan;
+    if (is_large && run_mend_grown(telling->state, flight))
+        return;
     if (origin->has_asked)
         snprintf(flight->remedy, sizeof flight->remedy,
                  "inf - inf or 0 times inf, which no format mends: the infinities are the script's "
@@ -330,7 +339,7 @@ static void mend_made(Telling *telling) {
                  "more than %s holds, which no other format mends: a lower learning rate, or "
                  "smaller inputs",
                  format_name(telling->format));
-    if (!divides && !origin->is_nan && telling->format == FORMAT_FP16)
+    if (is_large && telling->format == FORMAT_FP16)
         change_format(telling, FORMAT_BF16);
 }
 
@@ -447,6 +456,6 @@ void run_tell_flight(RunState *state, const FaultOrigin *origin, const Tensor *p
     tell(state, origin, parameter, scale, was_skipped, false);
 }
 
-void run_tell_vanished(RunState *state, const FaultOrigin *origin) {
-    tell(state, origin, NULL, state->run.scale_last, false, true);
+void run_tell_vanished(RunState *state, const FaultOrigin *origin, bool was_skipped) {
+    tell(state, origin, NULL, state->run.scale_last, was_skipped, true);
 }

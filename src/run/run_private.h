@@ -340,6 +340,18 @@ void run_settle_flight(RunState *state, StepNote *note, int place);
 void run_fly(RunState *state, const StepReport *report, double scale, bool was_skipped);
 // Where an operation that divides by nothing makes a nan, for a sentence.
 extern const char run_what_makes_nan[];
+typedef struct LargestWeight { // that the optimizers have, of those that are finite
+    double value;              // 0: none is known
+    char name[RUN_NAME_SIZE];  // in words
+} LargestWeight;
+
+LargestWeight run_largest_weight(const RunState *state);
+// Where weights have grown beyond what trained ones are: says so as the remedy; false: they have
+// not. What led there is in `flight`.
+bool run_mend_grown(const RunState *state, Flight *flight);
+// The same where gradients are past the format's end at a loss scale of 1 or less, so that an
+// update by them would be no step but a leap.
+bool run_mend_large(const RunState *state, double scale, Flight *flight);
 void run_free_flight(RunState *state);
 // Where what was kept of a step lies; -1: nowhere any more.
 int64_t run_flight_at(const FlightRing *ring, int64_t step);
@@ -348,8 +360,8 @@ int64_t run_flight_at(const FlightRing *ring, int64_t step);
 void run_tell_flight(RunState *state, const FaultOrigin *origin, const Tensor *parameter,
                      double scale, bool was_skipped);
 // An overflow on the way forward of which something finite was made: the loss is finite, and no
-// gradient comes back through it.
-void run_tell_vanished(RunState *state, const FaultOrigin *origin);
+// gradient comes back through it, or where the step was skipped nan.
+void run_tell_vanished(RunState *state, const FaultOrigin *origin, bool was_skipped);
 
 // ---- what is diagnosed, once a kind and layer ---------------------------------------------------
 

@@ -154,6 +154,59 @@ for precision in fp32 fp16; do
 done
 end
 
+# Five centres that a network of two layers tells apart.
+cat >"$folder/five.lua" <<'LUA'
+local mp = require "mp"
+local nn, F = mp.nn, mp.fn
+return mp.experiment { name = "five", params = { kind = "", lr = 0.02, factor = 1.0 }, run = function(run)
+    local p = run.params
+    local Net = nn.class "Net"
+    function Net:init() self.a, self.b, self.head = nn.Linear(32, 64), nn.Linear(64, 64), nn.Linear(64, 5) end
+    function Net:forward(x)
+        local h = F.relu(self.a(x))
+        local g = p.kind == "inf" and self.b(h) * 30000 + 40000
+        h = F.relu(self.b(h))
+        return self.head(g and h + 1 / (g * g + 1) or h)
+    end
+    local net = run:model(Net())
+    local opt = mp.optim.SGD(net:parameters(), { lr = p.lr, momentum = 0.9 })
+    local scaler, centres = run:scaler(), mp.randn(5, 32)
+    for _ = 1, 60 do
+        local y = mp.randint(5, 32)
+        local x = F.embedding(y, centres) + mp.randn(32, 32)
+        opt:zero_grad()
+        local loss = mp.autocast(function() return F.cross_entropy(net(x), y) * p.factor end)
+        scaler:scale(loss):backward()
+        scaler:step(opt)
+        scaler:update()
+        run:log { loss = loss }
+    end
+end }
+LUA
+begin "where weights grew, or the loss is far too large, no format is named as the mend"
+run run "$folder/five.lua" $device --quiet -p fp16 --set lr=2 --name fast
+expect_status 1
+run show fast --first-nan
+expect_out 'remedy  *[a-z]*.weight has grown to [0-9.e+]*: a lower learning rate'
+expect_out 'command  *mpbench run .*five.lua .*--precision fp16 --set lr=0.02$'
+expect_no_out '\(lr=2\|bf16\|--name\)'
+run run "$folder/five.lua" $device --quiet -p fp16 --set lr=0.02
+expect_status 0
+run run "$folder/five.lua" $device --quiet -p fp16 --set factor=1e6
+expect_status 1
+run show @last --first-nan
+expect_out 'remedy  *gradients are past 65504 at a loss scale of 1: an update would be over '
+expect_no_out 'bf16'
+end
+
+begin "what overflowed on the way forward is named where it comes back as nan"
+run run "$folder/five.lua" $device --quiet -p fp16 --set kind=inf
+expect_status 1
+run show @last --first-nan
+expect_out '^inf at step 17 on the way forward, in the output of '
+expect_out 'told now that gradients are nan'
+end
+
 begin "a fork from a state that was not finite already is sent to its parent, before that"
 cat >"$folder/broken.lua" <<'LUA'
 local mp = require "mp"

@@ -300,7 +300,22 @@ static void labels_of_a_short_axis_differ(void) {
     close_screen();
 }
 
+// The last value of a run is what it logged last, however smooth its line is.
+static void a_last_value_is_not_smoothed(void) {
+    char wanted[48];
+    open_screen(make_history(), 2);
+    snprintf(wanted, sizeof wanted, "%.4g", planted_loss(&planted[0], planted_steps(&planted[0])));
+    for (int i = 0; i < COMPARE_SMOOTHINGS; i++) {
+        CHECK_CONTAINS(draw_screen(120, 36), wanted);
+        frame_clear(&ui->frame);
+        ask(REQUEST_SMOOTH);
+    }
+    draw_screen(120, 36);
+    close_screen();
+}
+
 int main(void) {
+    RUN_TEST(a_last_value_is_not_smoothed);
     make_folder();
     atexit(remove_folder);
     RUN_TEST(lines_are_told_apart_by_a_letter);

@@ -18,6 +18,8 @@ typedef struct CompareCurves { // of all runs that are shown, or of their groups
     PlotLine lines[COMPARE_MOST_CURVES];
     char labels[COMPARE_MOST_CURVES][96], seeds[COMPARE_MOST_CURVES][32];
     char letters[COMPARE_MOST_CURVES];
+    double last[COMPARE_MOST_CURVES]; // of a run, as it was logged: smoothing does not change it
+    bool has_last[COMPARE_MOST_CURVES];
     int count;
     bool has_bands;
     bool has_pairs; // bands of differences are of runs of one seed, pair by pair

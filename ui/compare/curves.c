@@ -103,11 +103,14 @@ static Legend place_legend(const CompareView *view, Area *inside) {
     return legend;
 }
 
-// Of a mean with what is uncertain of it, where there is room.
+// Without a cross that of a run is its last one, the same that other screens tell. Of a mean with
+// what is uncertain of it, where there is room.
 static void write_value(const CompareView *view, const Legend *legend, int curve,
                         const PlotPoint *point, char *text, size_t size) {
     const bool is_mean = view->curves.extremes[curve] && point && point->high > point->low;
-    if (!point)
+    if (!view->has_cross && view->curves.has_last[curve])
+        snprintf(text, size, "%s", word_number(view->curves.last[curve]).text);
+    else if (!point)
         snprintf(text, size, "–");
     else if (is_mean && legend->has_seeds)
         snprintf(text, size, "%s±%.2g", word_number(point->mean).text, point->high - point->mean);

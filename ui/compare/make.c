@@ -216,6 +216,7 @@ static int begin_curve(CompareView *view, int group, int run) {
                                    .spans = compare_smoothing(view) == 0,
                                    .dotted = group % 2 == 1};
     curves->seeds[at][0] = 0;
+    curves->has_last[at] = false;
     return at;
 }
 
@@ -228,8 +229,11 @@ static void end_curve(CompareCurves *curves, int at, PlotPoint *points, int coun
 static void add_run(CompareView *view, int group, int run) {
     const RunRecord *record = &view->comparison->runs[run];
     CompareCurves *curves = &view->curves;
+    const CompareCurve *raw = &view->comparison->losses[run];
     int at = begin_curve(view, group, run);
     Line line = line_of(view, run);
+    curves->has_last[at] = raw->count > 0;
+    curves->last[at] = raw->count > 0 ? raw->points[raw->count - 1].last : (double)NAN;
     end_curve(curves, at, line.points, line.count);
     snprintf(curves->labels[at], sizeof curves->labels[at], "#%lld %s", (long long)record->id,
              record->precision);

@@ -248,6 +248,11 @@ static bool find_command(Cli *cli, Error *error) {
 
 static bool check_operands(const Cli *cli, Error *error) {
     const Command *command = cli->command;
+    if (cli->operand_count > 0 && cli->operand_count < command->least)
+        return error_fail(error, ERROR_USAGE,
+                          "%s: one more is wanted beside %.60s: %s %s; `mpbench help %s` explains",
+                          command->name, cli->operands[cli->operand_count - 1], command->name,
+                          command->arguments, command->name);
     if (cli->operand_count < command->least)
         return error_fail(error, ERROR_USAGE, "%s: %s is missing; `mpbench help %s` explains",
                           command->name, command->arguments, command->name);

@@ -230,6 +230,8 @@ fi
 # ---- comparing --------------------------------------------------------------------------------------
 
 begin "compare holds runs against the first"
+run compare 3
+expect_error 2 "compare: one more is wanted beside 3: compare RUN RUN"
 run compare 1 3
 expect_out "^loss: the mean of the last tenth of what all did; run, ls and show tell the last one"
 expect_status 0
@@ -329,7 +331,7 @@ end
 
 begin "what cannot be compared is refused"
 run compare 1
-expect_error 2 "compare: RUN RUN"
+expect_error 2 "compare: one more is wanted beside 1: compare RUN RUN"
 run compare 1 1
 expect_error 2 "given twice"
 run compare 1 77

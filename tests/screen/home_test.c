@@ -34,6 +34,14 @@ static void space_moves_on_as_the_row_of_keys_says(void) {
     leave();
 }
 
+static void the_digit_compares_what_is_chosen_as_c_does(void) {
+    open_home(120, 36);
+    press("  ", "2 chosen");
+    press("3", "what differs");
+    expect_gone("Choose two runs");
+    leave();
+}
+
 static void back_from_a_run_the_list_is_at_it(void) {
     open_home(120, 36);
     press(":open beta-3\r", "#3 beta-3");
@@ -387,6 +395,7 @@ int main(void) {
     RUN_TEST(a_run_is_known_by_its_own_name_and_result);
     RUN_TEST(runs_that_a_filter_hides_are_not_deleted);
     RUN_TEST(space_moves_on_as_the_row_of_keys_says);
+    RUN_TEST(the_digit_compares_what_is_chosen_as_c_does);
     RUN_TEST(back_from_a_run_the_list_is_at_it);
     RUN_TEST(the_result_of_a_run_is_the_one_that_leads);
     RUN_TEST(escape_lets_go_of_what_was_chosen);

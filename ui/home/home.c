@@ -120,6 +120,8 @@ static bool home_request(Ui *ui, Request request) {
     switch (request) {
     case REQUEST_QUICK: home_quick_start(ui); return true;
     case REQUEST_MATRIX: home_matrix(ui); return true;
+    // Before any are chosen, those that were compared last.
+    case REQUEST_TO_COMPARE: return home_compare_chosen(ui);
     default: break;
     }
     if (focus == PANEL_EXPERIMENTS || focus == PANEL_LAUNCH)

@@ -191,6 +191,7 @@ void home_draw_runs(Ui *ui, Area area, bool focused);
 void home_click_run(Ui *ui, int row, MouseAction action);
 // orders.c
 bool home_runs_request(Ui *ui, Request request);
+bool home_compare_chosen(Ui *ui); // false: fewer than two are
 // preview.c
 void home_read_preview(Ui *ui);
 void home_draw_preview(Ui *ui, Area area, bool focused);

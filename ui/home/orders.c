@@ -21,11 +21,16 @@ static void choose(Ui *ui) {
         home->chosen[home->chosen_count++] = home->run;
 }
 
+bool home_compare_chosen(Ui *ui) {
+    const Home *home = home_of(ui);
+    if (home->chosen_count < 2)
+        return false;
+    ui_compare(ui, home->chosen, home->chosen_count);
+    return true;
+}
+
 static void compare(Ui *ui) {
-    Home *home = home_of(ui);
-    if (home->chosen_count >= 2)
-        ui_compare(ui, home->chosen, home->chosen_count);
-    else
+    if (!home_compare_chosen(ui))
         ui_say(ui, INK_WARN, "choose two runs or more with space, then c compares them");
 }
 

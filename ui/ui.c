@@ -147,8 +147,13 @@ static bool open_terminal(const Ui *ui, Error *error) {
 static bool read_settings(Ui *ui, Error *error) {
     keymap_init(&ui->keymap);
     settings_init(&ui->settings);
-    return !ui->options->settings ||
-           settings_read(&ui->settings, &ui->keymap, ui->options->settings, error);
+    if (!ui->options->settings ||
+        settings_read(&ui->settings, &ui->keymap, ui->options->settings, error))
+        return true;
+    if (error->code != ERROR_FAILED) // what it says is to be mended
+        return false;
+    ui_say(ui, INK_WARN, "%s: as if nothing were set", error->text);
+    return true;
 }
 
 // A history that cannot be written (newer, damaged, in a folder of somebody else) is looked at.

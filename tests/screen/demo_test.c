@@ -33,6 +33,18 @@ static void settings_are_turned_and_kept(void) {
     shown_free(&shown);
 }
 
+// That of another user, say. A link to itself nobody can read, root neither.
+static void settings_that_cannot_be_read_are_as_none(void) {
+    char config[600];
+    snprintf(config, sizeof config, "XDG_CONFIG_HOME=%s", path_of("closed"));
+    const char *environment[] = {"MPBENCH_SCREEN_CLOCK=" SCREEN_CLOCK, config, NULL};
+    CHECK(mkdir(path_of("closed"), 0700) == 0 && mkdir(path_of("closed/mpbench"), 0700) == 0);
+    CHECK(symlink("config.lua", path_of("closed/mpbench/config.lua")) == 0);
+    shown_start(&shown, 120, 30, environment, demo);
+    expect("as if nothing were set");
+    quit();
+}
+
 // ---- playing, filtering -------------------------------------------------------------------------
 
 // The step of "NNN/938" in the header; -1: there is none.
@@ -157,6 +169,7 @@ int main(void) {
     if (!make_place())
         return 1;
     RUN_TEST(settings_are_turned_and_kept);
+    RUN_TEST(settings_that_cannot_be_read_are_as_none);
     RUN_TEST(the_demo_plays_pauses_and_stops_by_keys);
     RUN_TEST(filters_that_find_nothing_say_what_is_right);
     RUN_TEST(the_demo_leaves_nothing_behind);

@@ -251,7 +251,7 @@ bool settings_read(Settings *settings, Keymap *keymap, const char *path, Error *
     FILE *file = fopen(path, "re");
     if (!file)
         return errno == ENOENT ||
-               error_fail(error, ERROR_USAGE, "%s: %s", path, error_cause(errno));
+               error_fail(error, ERROR_FAILED, "%s: %s", path, error_cause(errno));
     char line[LINE_SIZE];
     int number = 0;
     bool done = true;

@@ -57,6 +57,24 @@ static void of_these_cards_come_first(void) {
     leave();
 }
 
+// What has no room is left out, not cut.
+static void the_form_tells_the_keys_of_its_field(void) {
+    static const char *const nothing[] = {NULL};
+    const char *environment[] = {database, "MPBENCH_GPU=/nowhere", NULL};
+    unlink(history_path);
+    shown_start(&shown, 100, 30, environment, nothing);
+    expect("▸fashion_cnn");
+    choose_experiment("simple");
+    press("\r", "e script ");
+    CHECK(!strstr(shown_text(&shown), "m mat│") && !strstr(shown_text(&shown), "m matri│"));
+    press(KEY_DOWN KEY_DOWN KEY_DOWN, "digits type · esc: out");
+    expect("= edit  L layers");
+    press(KEY_DOWN, "letters type · esc: out");
+    expect("= edit  esc out");
+    CHECK(!strstr(shown_text(&shown), "L layers"));
+    leave();
+}
+
 static void train_elsewhere(void) {
     char command[300];
     snprintf(command, sizeof command,
@@ -225,6 +243,7 @@ int main(void) {
         return 1;
     find_card();
     RUN_TEST(the_form_offers_the_devices_that_are_there);
+    RUN_TEST(the_form_tells_the_keys_of_its_field);
     if (card[0]) {
         RUN_TEST(of_these_cards_come_first);
         RUN_TEST(a_run_of_somebody_else_does_not_open);

@@ -159,6 +159,37 @@ static bool takes_text(int row) {
     return row == ROW_SCALE || (row >= ROW_SEED && row != ROW_LAYERS);
 }
 
+static bool is_of_kind(const Home *home, int row, int kind) {
+    return row >= FORM_FIXED &&
+           (int)home_experiment(home)->parameters[row - FORM_FIXED].usual.kind == kind;
+}
+
+// Where letters begin a value too.
+static bool takes_letters(const Home *home, int row) {
+    return row == ROW_RECIPE || row == ROW_KEEP || is_of_kind(home, row, RECORD_TEXT);
+}
+
+// The keys that work in the field that the cursor is in, as many as there is room for.
+static void draw_hints(const Ui *ui, Area line, bool in_field) {
+    static const struct {
+        const char *key, *label;
+        bool trains, of_field, is_letter;
+    } hints[] = {{"enter", "train", true, false, false}, {"=", "edit", false, true, false},
+                 {"L", "layers", false, false, true},    {"e", "script", false, false, true},
+                 {"m", "matrix", true, false, true},     {"esc", "out", false, true, false}};
+    const Home *home = home_of(ui);
+    const bool has_letters = !in_field || !takes_letters(home, home_form(home)->row);
+    int column = 1;
+    for (size_t i = 0; i < sizeof hints / sizeof *hints; i++) {
+        int width = text_width(hints[i].key) + 1 + text_width(hints[i].label);
+        if ((hints[i].trains && !launch_may(ui)) || (hints[i].of_field && !in_field) ||
+            (hints[i].is_letter && !has_letters) || column + width > line.width)
+            continue;
+        column = area_text(line, column, 0, style_bold(INK_ACCENT), hints[i].key) + 1;
+        column = area_text(line, column, 0, style_of(INK_DIM), hints[i].label) + 2;
+    }
+}
+
 void home_draw_launch(Ui *ui, Area area, bool focused) {
     Home *home = home_of(ui);
     if (home->foresight.open) {
@@ -166,11 +197,14 @@ void home_draw_launch(Ui *ui, Area area, bool focused) {
         return;
     }
     const UiExperiment *experiment = home_experiment(home);
-    bool in_field = experiment && focused && takes_text(home_form(home)->row);
+    const int field = experiment ? home_form(home)->row : 0;
+    bool in_field =
+        experiment && focused && takes_text(field) && !is_of_kind(home, field, RECORD_BOOLEAN);
     Area inside = area_box(area, experiment ? experiment->name : "launch",
-                           in_field         ? "digits type · esc: out"
-                           : launch_may(ui) ? "enter trains"
-                                            : "not in the demo",
+                           !in_field && launch_may(ui)  ? "enter trains"
+                           : !in_field                  ? "not in the demo"
+                           : takes_letters(home, field) ? "letters type · esc: out"
+                                                        : "digits type · esc: out",
                            focused);
     if (!experiment || area_is_empty(inside))
         return;
@@ -179,32 +213,14 @@ void home_draw_launch(Ui *ui, Area area, bool focused) {
     int top = home_scroll(0, at, room > 0 ? room : 1);
     for (int line = 0; line < room && top + line < rows; line++)
         draw_form_row(ui, inside, line, top + line, focused && top + line == at);
-    int foot = inside.height - 1, column = 1;
-    static const struct {
-        const char *key, *label;
-        bool trains;
-    } hints[] = {{"enter", "train", true},
-                 {"L", "layers", false},
-                 {"e", "script", false},
-                 {"m", "matrix", true}};
-    for (size_t i = 0; i < sizeof hints / sizeof *hints; i++) {
-        if (hints[i].trains && !launch_may(ui))
-            continue;
-        column = area_text(inside, column, foot, style_bold(INK_ACCENT), hints[i].key) + 1;
-        column = area_text(inside, column, foot, style_of(INK_DIM), hints[i].label) + 2;
-    }
-}
-
-static bool is_boolean(const Home *home, int row) {
-    return row >= FORM_FIXED &&
-           home_experiment(home)->parameters[row - FORM_FIXED].usual.kind == RECORD_BOOLEAN;
+    draw_hints(ui, area_part(inside, 0, inside.height - 1, inside.width, 1), in_field);
 }
 
 static void turn(Ui *ui, int by) {
     const Home *home = home_of(ui);
     LaunchForm *form = home_form(home);
     bool is_default;
-    if (is_boolean(home, form->row))
+    if (is_of_kind(home, form->row, RECORD_BOOLEAN))
         snprintf(form->values[form->row - FORM_FIXED], FORM_TEXT_SIZE, "%s",
                  strcmp(home_form_value(ui, form->row, &is_default), "true") == 0 ? "false"
                                                                                   : "true");
@@ -269,13 +285,10 @@ static void ask_value(Ui *ui, const char *text) {
 
 // What begins a value: digits, and in a field of text letters.
 static bool begins_value(const Home *home, int row, int key) {
-    if (!takes_text(row) || is_boolean(home, row) || key < '!' || key > '~')
+    if (!takes_text(row) || is_of_kind(home, row, RECORD_BOOLEAN) || key < '!' || key > '~')
         return false;
-    bool is_text = row == ROW_RECIPE || row == ROW_KEEP ||
-                   (row >= FORM_FIXED &&
-                    home_experiment(home)->parameters[row - FORM_FIXED].usual.kind == RECORD_TEXT);
     return (key >= '0' && key <= '9') || key == '.' || (key == '-' && row >= FORM_FIXED) ||
-           (is_text && isalpha(key));
+           (takes_letters(home, row) && isalpha(key));
 }
 
 // Letters that mean something else beside the form, and are slips of the finger in it.

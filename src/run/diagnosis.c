@@ -95,10 +95,10 @@ const DiagnosisInfo diagnosis_table[DIAGNOSIS_KINDS] = {
          "use it in the loss without detach, or leave it out"},
     [DIAGNOSIS_ZERO_GRADIENTS] =
         {"zero_gradients",
-         "below fp32, at a scale that moves where that is fp16: all gradients of a layer are zero "
+         "at a scale that moves where the run is in fp16: all gradients of a layer are zero "
          "when they come, while others have some (in 10 steps from the 30th of every 1000 on)",
          "--layer NAME=bf16 or fp32 where numbers overflow on the way forward, which is said where "
-         "it is known"},
+         "it is known; a start that is not 0; a lower rate where a relu has died"},
     [DIAGNOSIS_NO_STEP_ENDED] = {"no_step_ended",
                                  "optimizers were applied, but the run's scaler was never updated",
                                  "scaler:update() in every step"},

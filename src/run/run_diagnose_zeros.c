@@ -85,11 +85,62 @@ static bool tell_overflow(RunState *state, const StepReport *report, const char 
     return true;
 }
 
+// A weight of theirs that is 0 throughout, through which nothing comes back; NULL: none, or the
+// device would have to be waited for.
+static const Tensor *find_zero_weight(const RunState *state) {
+    const Run *run = &state->run;
+    const ZeroLayers *zeros = &state->zeros;
+    if (lookout_is_late(run->engine))
+        return NULL;
+    for (int i = 0; i < run->optimizer_count; i++)
+        for (int k = 0; k < optimizer_parameter_count(run->optimizers[i]); k++) {
+            const Tensor *tensor = optimizer_parameter(run->optimizers[i], k);
+            const Parameter *parameter = parameter_of(tensor);
+            const bool is_matrix = tensor->view.ndim > 1 && view_is_dense(&tensor->view);
+            if (is_matrix && parameter && parameter->layer > 0 && parameter->layer < zeros->count &&
+                is_dead(&zeros->layers[parameter->layer]) &&
+                run->device->backend->multi->largest(run->device, &tensor->view) == 0)
+                return tensor;
+        }
+    return NULL;
+}
+
+// Whether fp32 would be news to one of them.
+static bool is_one_low(const Run *run, const ZeroLayers *zeros) {
+    for (int i = 1; i < zeros->count; i++) {
+        const PolicyLayer *layer = policy_layer(run->engine->policy, i);
+        const Format format =
+            layer->knows_computed ? layer->computed : policy_preset(run->engine->policy)->low;
+        if (is_dead(&zeros->layers[i]) && run_is_low(format))
+            return true;
+    }
+    return false;
+}
+
+static void add_causes(const RunState *state, int count, Phrase *text) {
+    const Tensor *zero = find_zero_weight(state);
+    if (zero) {
+        phrase_add(text, "%.60s is 0 throughout, and nothing comes through it: begin it at random",
+                   run_name_of(zero));
+        return;
+    }
+    const bool is_low = is_one_low(&state->run, &state->zeros);
+    if (is_low)
+        phrase_add(text,
+                   "if numbers overflow or vanish on the way forward, fp32 of %s mends that "
+                   "(--layer NAME=fp32; --twin fp32 finds which); ",
+                   count > 1 ? "one of these layers" : "the layer");
+    phrase_add(text,
+               "%s the loss does not depend on %s, or what follows gives the same for all inputs "
+               "(a relu of nothing above 0: a bias, or a rate that was too large)",
+               is_low ? "else" : "either", count > 1 ? "them" : "it");
+}
+
 // Where none learns the loss itself is at fault, and where all do nothing is.
 static void tell(RunState *state, const StepReport *report) {
     Run *run = &state->run;
     const ZeroLayers *zeros = &state->zeros;
-    char names[160];
+    char names[160], causes[EVENT_TEXT_SIZE];
     int alive = 0, last = 0, steps = STEPS;
     for (int i = 1; i < zeros->count; i++) {
         alive += zeros->layers[i].is_alive;
@@ -103,26 +154,24 @@ static void tell(RunState *state, const StepReport *report) {
     const int count = name_dead(run, zeros, names, sizeof names);
     if (tell_overflow(state, report, names, steps))
         return;
-    run_diagnose(
-        run, DIAGNOSIS_ZERO_GRADIENTS, policy_layer(run->engine->policy, last)->name,
-        "all gradients of %s have been zero for %d steps, before they were rounded: nothing "
-        "is learnt there; if numbers overflow or vanish on the way forward, fp32 of %s "
-        "mends that (--layer NAME=fp32; --twin fp32 finds which); else the loss does not depend "
-        "on %s",
-        names, steps, count > 1 ? "one of these layers" : "the layer", count > 1 ? "them" : "it");
+    Phrase text = phrase_begin(causes, sizeof causes);
+    add_causes(state, count, &text);
+    run_diagnose(run, DIAGNOSIS_ZERO_GRADIENTS, policy_layer(run->engine->policy, last)->name,
+                 "all gradients of %s have been zero for %d steps, before they were rounded: "
+                 "nothing is learnt there; %s",
+                 names, steps, causes);
 }
 
-// In full precision no format is to blame; of fp16 at a scale that does not move, that is told.
-static bool is_format_in_question(const Run *run, const StepNote *note) {
-    const Format low = policy_preset(run->engine->policy)->low;
-    return run_is_low(low) && (low != FORMAT_FP16 || run_scale_moves(note));
+// Of fp16 at a scale that does not move, that is told.
+static bool is_told_elsewhere(const Run *run, const StepNote *note) {
+    return policy_preset(run->engine->policy)->low == FORMAT_FP16 && !run_scale_moves(note);
 }
 
 void run_check_zeros(RunState *state, const StepReport *report, unsigned applied) {
     Run *run = &state->run;
     const int64_t at = run->step % EVERY - FIRST_STEP;
     ZeroLayers *zeros = &state->zeros;
-    if (run->is_silent || at < 0 || at >= STEPS || !is_format_in_question(run, report->note) ||
+    if (run->is_silent || at < 0 || at >= STEPS || is_told_elsewhere(run, report->note) ||
         (at == 0 && !begin(zeros, policy_layer_count(run->engine->policy))))
         return;
     for (int i = 0; i < report->note->optimizer_count; i++)

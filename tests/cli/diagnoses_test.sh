@@ -322,15 +322,30 @@ experiment dead 45 'F.cross_entropy(net(F.relu(dead(x * 60000):square() * 0)), y
     opt = mp.optim.SGD(list, { lr = 0.01 })
 LUA
 diagnosed zero_gradients dead.in 'all gradients of dead.in have been zero for 10 steps' "$folder/dead.lua" -p bf16
-run run "$folder/dead.lua" -p fp32 --json
-expect_no_out zero_gradients # no format is to blame
+diagnosed zero_gradients dead.in 'nothing is learnt there; either the loss does not depend on it, or .*a relu' "$folder/dead.lua" -p fp32
+expect_no_out '\(NAME=fp32\|--twin\)' # no format is to blame
+run run "$folder/dead.lua" -p bf16 --layer dead.in=fp32 --json
+expect_out 'zero_gradients'
+expect_no_out 'NAME=fp32'
+experiment zero 45 "F.cross_entropy(stack(x), y)" <<'LUA'
+    local stack = run:model(nn.Sequential { nn.Linear(8, 8):named "in", nn.ReLU(), nn.Linear(8, 8):named "mid",
+        nn.ReLU(), nn.Linear(8, 4):named "out" }, "stack")
+    stack:parameters()[3]:copy(mp.zeros(8, 8))
+    stack:parameters()[4]:copy(mp.zeros(8))
+    opt = mp.optim.SGD(stack:parameters(), { lr = 0.01 })
+LUA
+for precision in fp32 fp16; do
+    diagnosed zero_gradients stack.mid 'nothing is learnt there; stack.mid.weight is 0 throughout' "$folder/zero.lua" -p $precision
+done
 experiment frozen 45 "F.cross_entropy(net(frozen(x)), y)" <<'LUA'
     local frozen = run:model(nn.Linear(8, 8), "frozen")
     for _, one in ipairs(frozen:parameters()) do one:requires_grad(false) end
 LUA
-run run "$folder/frozen.lua" -p fp16 --json
-expect_status 0
-expect_no_out zero_gradients
+for precision in fp16 fp32; do
+    run run "$folder/frozen.lua" -p $precision --json
+    expect_status 0
+    expect_no_out zero_gradients
+done
 end
 
 begin "bf16 of a layer of no products alone mends what overflows in it in fp16"

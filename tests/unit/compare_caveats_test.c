@@ -98,6 +98,7 @@ static void a_target_is_told_with_its_seeds(void) {
         side->target_steps = statistic_of(steps, 3);
         side->target_seconds = statistic_of(g ? slow : seconds, 3);
         side->target_ratio = g ? 2 : 1;
+        side->target_contrast.likeness = g ? LIKENESS_DIFFERENT : LIKENESS_UNKNOWN;
         compare_say_target(comparison, g, text);
         CHECK_TEXT(text, told[g]);
     }

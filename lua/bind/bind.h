@@ -44,6 +44,9 @@ typedef struct Session {
     size_t settled_data_bytes;    // of data_bytes, then
     size_t settled_lua_bytes;     // of Lua's own memory, then
     bool evaluates;               // the module whose forward runs is not in training
+    uint64_t learnt;              // gradients found, and steps that ended, so far
+    uint64_t looked;              // times so far that something was computed only to be looked at
+    uint64_t fresh_samples;       // that loaders gave out since `learnt` grew
     // What a checkpoint is made of, and when one is taken (checkpoint.c).
     Inventory inventory;
     LuaKeeping keeping;
@@ -72,6 +75,13 @@ typedef struct Session {
     Scan *scan;                        // borrowed: its layers are tried in formats; NULL: it trains
     double model_began, model_seconds; // while it is: of the outermost module; in all so far
 } Session;
+
+// Something was learnt: of what loaders have given out.
+static inline void bind_learn(Session *session) {
+    session->learnt++;
+    session->run->samples += session->fresh_samples;
+    session->fresh_samples = 0;
+}
 
 static inline Session *session_of(lua_State *L) {
     return lua_touserdata(L, lua_upvalueindex(1));

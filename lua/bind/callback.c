@@ -98,6 +98,7 @@ bool bind_walk(lua_State *L, Tensor *root, Tensor *seed, const BackwardOptions *
     session->walker = L;
     bool done = engine_backward(session->engine, root, seed, options, error);
     session->walker = outer;
+    bind_learn(session);
     lua_vm_leave_engine(L);
     sweep(L, session->kept);
     return done;

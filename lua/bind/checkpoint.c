@@ -298,6 +298,7 @@ int bind_end_step(lua_State *L) {
     // cache.
     bind_collect_step(L, session);
     step_count(session);
+    bind_learn(session);
     lua_vm_begin_patience(session->vm); // the run may be paused here
     bool done = run_step_ended(session->run, &stop, &error);
     lua_vm_end_patience(session->vm);

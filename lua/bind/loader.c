@@ -62,6 +62,28 @@ static void seal_batch(lua_State *L) {
     lua_setmetatable(L, -2);
 }
 
+// What the batch before was for shows when the next is asked for: one that was looked at, and from
+// which nothing was learnt, was no training, nor was the time that it took. Batches that were only
+// gathered, to be trained on together, are.
+static void judge_last_batch(Session *session, LoaderHandle *handle) {
+    if (handle->given > 0 && handle->learnt == session->learnt &&
+        handle->looked != session->looked) {
+        session->fresh_samples -= (uint64_t)handle->given;
+        run_leave_out(session->run, handle->given_at);
+    }
+    handle->given = 0;
+}
+
+static void note_batch(Session *session, LoaderHandle *handle, int64_t count) {
+    if (!tape_is_enabled(session->engine->tape)) // what is only looked at is not trained on
+        return;
+    session->fresh_samples += (uint64_t)count;
+    handle->given = count;
+    handle->given_at = run_clock(session->run);
+    handle->learnt = session->learnt;
+    handle->looked = session->looked;
+}
+
 // The iterator: (loader) -> {x =, y =}, or nil at the end of the epoch.
 static int loader_step(lua_State *L) {
     Error error = {0};
@@ -70,11 +92,11 @@ static int loader_step(lua_State *L) {
     LoaderBatch batch;
     bool end;
     lua_vm_check(L);
+    judge_last_batch(session, handle);
     BIND_DONE(L, next_batch(session, handle->loader, &batch, &end, &error), &error);
     if (end)
         return 0;
-    if (tape_is_enabled(session->engine->tape)) // what is only looked at is not trained on
-        session->run->samples += (uint64_t)batch.count;
+    note_batch(session, handle, batch.count);
     lua_createtable(L, 0, 3);
     BIND_TENSOR(L, batch_tensor(session, &batch.x, &error), &error);
     lua_setfield(L, -2, "x");
@@ -167,7 +189,7 @@ static int loader_gc(lua_State *L) {
 LoaderHandle *bind_push_loader(lua_State *L, const char *function) {
     Session *session = session_of(L);
     LoaderHandle *handle = lua_newuserdatauv(L, sizeof *handle, 0);
-    handle->loader = NULL;
+    *handle = (LoaderHandle){.loader = NULL};
     luaL_setmetatable(L, bind_loader_type);
     handle->options = (LoaderOptions){
         .batch = bind_field_integer(L, function, 1, "batch", 32),

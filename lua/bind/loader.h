@@ -14,6 +14,10 @@ typedef struct LoaderHandle {
     Loader *loader; // NULL until its data is there
     size_t bytes;   // of the data: they count against the memory of the device
     LoaderOptions options;
+    // Of the batch that it gave out last:
+    int64_t given;           // its samples; 0: none, or it is told what it was for
+    double given_at;         // run_clock then
+    uint64_t learnt, looked; // of the session, then
 } LoaderHandle;
 
 // An empty loader on top of the stack, with its options from the table at index 1.

@@ -84,6 +84,7 @@ static int mp_enter(lua_State *L) {
     if (session->depth++ == 0 && session->evaluation)
         bind_model_begins(session);
     session->evaluates = !lua_toboolean(L, 2);
+    session->looked += session->evaluates;
     if (layer > 0 && layer < policy_layer_count(engine->policy))
         engine->layer = (int)layer;
     return 1;
@@ -246,6 +247,7 @@ static int mp_no_grad(lua_State *L) {
     Engine *engine = session_of(L)->engine;
     check_callable(L, "no_grad", 1);
     BindState before = bind_state(session_of(L));
+    session_of(L)->looked++;
     tape_set_enabled(engine->tape, false);
     return call_restoring(L, 1, &before);
 }

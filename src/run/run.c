@@ -304,12 +304,21 @@ void run_resume_clock(Run *run) {
     state->clock_runs = true;
 }
 
+void run_leave_out(Run *run, double since) {
+    double seconds = run_clock(run) - since;
+    if (seconds <= 0)
+        return;
+    run_drop_sample(run_state(run));
+    run->training_seconds -= seconds;
+}
+
 uint64_t run_samples(const Run *run) {
     return run->samples > 0 ? run->samples : (uint64_t)run->step * run->samples_a_step;
 }
 
 double run_steps_per_second(const Run *run) {
-    double seconds = run_clock(run) - ((const RunState *)run)->first_step_seconds;
+    const RunState *state = (const RunState *)run;
+    double seconds = state->step_clock - state->first_step_seconds;
     double steps = (double)(run->step - run->forked_at - 1);
     return steps > 0 && seconds > 0 ? steps / seconds : 0;
 }

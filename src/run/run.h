@@ -137,7 +137,7 @@ struct Run {
     int64_t step_limit;             // 0: none
     int64_t total_steps;     // what the whole run will take, for the remaining time; 0: unknown
     int64_t epoch, epochs;   // 0: does not count epochs
-    uint64_t samples;        // that loaders gave out; run_samples has those of other loops too
+    uint64_t samples;        // of loaders, that were trained on; run_samples has others too
     uint64_t samples_a_step; // of a loop whose data no loader counts; 0: unknown
     double started, ended;   // clock_seconds; what passed before a resume lies behind `started`
     double training_seconds; // in steps, evaluation left out
@@ -193,6 +193,8 @@ bool run_add_parameter(Run *run, const RecordParameter *parameter, Error *error)
 bool run_pause_clock(Run *run); // whether it ran
 void run_resume_clock(Run *run);
 double run_clock(const Run *run); // seconds spent in steps up to now
+// What went since run_clock said `since`, after the last step ended, turned out to be no step's.
+void run_leave_out(Run *run, double since);
 // A step has ended. *stop is set when it was the last one, or when somebody asked for the end.
 // Fails where going on is pointless: 20 skips in a row with the scale at its floor.
 bool run_step_ended(Run *run, bool *stop, Error *error) MUST_CHECK;
@@ -236,8 +238,8 @@ const RunSeries *run_series(const Run *run, const char *name); // NULL: never lo
 // Over the time spent in steps, of a fork in its own; the first step, which makes what the others
 // find made, is left out. 0: too early to say.
 double run_steps_per_second(const Run *run);
-// What it was trained on: as many as its loaders gave out, else as many as its script says that a
-// step takes. 0: unknown.
+// What it was trained on: as many as its loaders gave out for that, else as many as its script says
+// that a step takes. 0: unknown.
 uint64_t run_samples(const Run *run);
 // Where the time of the steps went that were profiled, in all of them together but for those in
 // which something else had the processor: rare ones of over three times the median of the steps

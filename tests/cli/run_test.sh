@@ -52,6 +52,56 @@ expect_out '"layers":\[{"name":"head","precision":"fp32"}\]'
 expect_out '"error":null}$'
 end
 
+begin "samples and seconds of training are those of steps, in a loop of one's own too"
+cat >"$folder/between.lua" <<'LUA'
+local mp = require "mp"
+return mp.experiment {
+    name = "between",
+    params = { eval = false, gathers = 1 },
+    run = function(run)
+        local p = run.params
+        local model = run:model(mp.nn.Linear(4, 2))
+        local opt = mp.optim.SGD(model:parameters(), { lr = 1e-3 })
+        local train = mp.data.tensors { x = mp.randn(40, 4), batch = 4 }
+        local test = mp.data.tensors { x = mp.randn(24, 4), batch = 8 }
+        local x = mp.randn(300, 300)
+        local function look(b)
+            for _ = 1, 4 do mp.fn.softmax(x:matmul(x), -1):sum():item() end
+            return model(b.x):sum():item()
+        end
+        local function evaluate()
+            if p.eval then model:eval() end
+            for b in test do
+                if p.eval then look(b) else mp.no_grad(look, b) end
+            end
+            model:train()
+        end
+        local gathered = {}
+        for b in train do
+            gathered[#gathered + 1] = b.x
+            if #gathered == p.gathers then
+                opt:zero_grad()
+                model(mp.fn.cat(gathered, 1)):square():sum():backward()
+                opt:step()
+                gathered = {}
+                evaluate()
+            end
+        end
+        evaluate()
+    end,
+}
+LUA
+for way in eval=false eval=true gathers=2; do
+    run run "$folder/between.lua" -p fp32 --json --quiet --set "$way"
+    expect_status 0
+    # What is between two steps takes far longer than they.
+    sed 's/.*"steps":\([0-9]*\),.*"samples_per_s":\([^,]*\),"steps_per_s":\([^,]*\),"wall_s":\([^,]*\),.*/\1 \2 \3 \4/' \
+        "$folder/out" >"$folder/pace"
+    awk '{ samples = $1 * $2 / $3; exit !(samples > 39.9 && samples < 40.1 && ($1 - 1) / $3 < 0.5 * $4) }' "$folder/pace" ||
+        fail "$way: steps, samples and steps a second, seconds: $(cat "$folder/pace")"
+done
+end
+
 begin "a metric that was logged once is told once"
 sed 's/run:result.*/run:log { answer = 42 } run:result { answer = 42 }/' "$tiny" >"$folder/once.lua"
 run run "$folder/once.lua" -p fp32 -d ref --quiet
@@ -256,8 +306,8 @@ end }
 LUA
 run run "$folder/called.lua" -p fp32 --quiet
 expect_err "^mpbench: .*called.lua:9: in what this calls, which ends in .return f(..).: .*input has 5"
-run run "$folder/called.lua" -p fp32 --quiet --set by=nll # which ends in calls itself, of ours
-expect_err "^mpbench: .*called.lua:8: gather: "
+run run "$folder/called.lua" -p fp32 --quiet --set by=nll
+expect_err "^mpbench: .*called.lua:8: nll: "
 end
 
 # mistaken SED TEXT: the experiment, changed so, says that.

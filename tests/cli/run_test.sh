@@ -102,6 +102,12 @@ for way in eval=false eval=true gathers=2; do
 done
 end
 
+begin "the precision tells of layers that were set, as show does"
+run run "$tiny" -p fp16 --quiet --steps 4 --layer head=fp32
+expect_status 0
+expect_out '^  precision *fp16, all layers fp32 on cpu'
+end
+
 begin "a metric that was logged once is told once"
 sed 's/run:result.*/run:log { answer = 42 } run:result { answer = 42 }/' "$tiny" >"$folder/once.lua"
 run run "$folder/once.lua" -p fp32 -d ref --quiet

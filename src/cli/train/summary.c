@@ -6,6 +6,7 @@
 
 #include "base/phrase.h"
 #include "base/shortest.h"
+#include "base/utf8.h"
 #include "cli/print/apart.h"
 #include "cli/print/terminal.h"
 #include "cli/print/text.h"
@@ -142,6 +143,17 @@ static void print_twin(const Terminal *terminal, const Run *run) {
         cli_print_error(&error);
 }
 
+// With what single layers were set to, as `show` has it.
+static void say_precision(const Run *run, char text[RECORD_PRECISION_SIZE]) {
+    RunRecord record;
+    Error error = {0};
+    if (run_describe(run, &record, &error))
+        record_precision_brief(&record, text);
+    else
+        utf8_copy(text, RECORD_PRECISION_SIZE, run->precision);
+    record_clear(&record);
+}
+
 void summary_print(const Run *run, ColorChoice color) {
     Terminal terminal = terminal_of(stdout, color);
     const char *plain = terminal_style(&terminal, STYLE_NONE);
@@ -150,10 +162,12 @@ void summary_print(const Run *run, ColorChoice color) {
     printf("%s %s%s%s\n", plain,
            run->status == RUN_FAILED ? terminal_style(&terminal, STYLE_BAD) : "",
            run_status_name(run->status), plain);
+    char precision[RECORD_PRECISION_SIZE];
+    say_precision(run, precision);
     begin_row(&terminal, "precision");
     say(&terminal, "%s%s%s on %s (%s), %d thread%s",
-        terminal_format_color(&terminal, policy_preset(run->engine->policy)->low), run->precision,
-        plain, run->device->label, run->device->name, run->device->threads,
+        terminal_format_color(&terminal, policy_preset(run->engine->policy)->low), precision, plain,
+        run->device->label, run->device->name, run->device->threads,
         run->device->threads == 1 ? "" : "s");
     print_steps(&terminal, run);
     print_series(&terminal, run);

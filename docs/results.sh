@@ -265,7 +265,8 @@ TEXT
 ## Experiments
 
 Memory is the most at once, of each purpose at its own highest. In fp8 the optimizer's has what delayed scales
-are found from, too: the largest factors of 1,024 steps, 12 KiB for every layer. Joules are unknown where nothing measures
+are found from, too: the largest factors of 1,024 steps, 12 KiB for every layer; runs that
+were trained before 2026-11-24 held room for 64 layers, 0.8 MiB. Joules are unknown where nothing measures
 them.
 TEXT
     cat "$folder/sections"
@@ -277,7 +278,8 @@ A training for each sentence, and one rule for what bears it out: a share or an 
 half of it to twice it, and as a bound up to twice it; a range as it stands; "half" within a fifth of it;
 "as good as" within half a point or a tenth of a nat, "worse" beyond that; "most" is more than half of all,
 "none" within a point of nothing; what is mended has a tenth of its error left at most. Trainings that are
-held against each other are paired by their seed, and ± is of the differences. "Not here" is said of what hangs on the device.
+held against each other are paired by their seed, and ± is of the differences. "Not here" is said of what hangs on the device,
+and of what differs in its measure from what was published, as the row says.
 
 TEXT
     claims

@@ -199,11 +199,11 @@ static const Command commands[] = {
     {"claims", FOR_CLAIMS, "[CLAIM ...]", "what people say of mixed precision, tested here",
      "Each sentence with the published figure and its source, the same figure of runs on this\n"
      "machine, and what those say: confirmed; contradicted; not here, where it hangs on what this\n"
-     "device has; cannot be told, where seeds scatter too much or other programs kept the machine\n"
-     "busy. Runs that are missing are trained first, as `mpbench matrix` does: all of them take\n"
-     "about a quarter of an hour on two cores, and can be interrupted; the same command goes on, "
-     "or\n"
-     "prints what it found. --list trains nothing.",
+     "device has, or on another measure than the published one; cannot be told, where seeds\n"
+     "scatter too much or other programs kept the machine busy. Runs that are missing are trained\n"
+     "first, as `mpbench matrix` does: all of them take about a quarter of an hour on two cores,\n"
+     "and can be interrupted; the same command goes on, or prints what it found. --list trains\n"
+     "nothing.",
      0, CLI_MAX_OPERANDS, command_claims},
     {"report", FOR_REPORT, "RUN [RUN ...]", "runs as one page of HTML, for others to read",
      "Outcome, results with what differs, curves, memory, then each run: diagnoses, layers with "

@@ -60,7 +60,7 @@ expect_out '^### worse$'
 expect_out '^| activations | .*B | .*B |'
 expect_out '^Trained on cpu .*by mpbench [0-9]'
 expect_out '^Not measured: '
-expect_out '^| Mixed precision trains .* | not tested'
+expect_out '^| Mixed precision in bf16 trains .* | not tested'
 grep -q '^| joules | ' "$folder/out" || fail "no energy"
 end
 

@@ -55,15 +55,6 @@ static const CompareSide *find_side(const Comparison *comparison, const char *wa
     return NULL;
 }
 
-// Of all but the first the one that is quickest.
-static const CompareSide *quickest(const Comparison *comparison) {
-    const CompareSide *best = NULL;
-    for (int g = 1; g < comparison->group_count; g++)
-        if (!best || comparison->groups[g].speedup > best->speedup)
-            best = &comparison->groups[g];
-    return best;
-}
-
 // Whether what `side` is held against finished too: else the first group is another.
 static bool has_other_side(const Claim *claim, const Comparison *comparison,
                            const CompareSide *side) {
@@ -161,9 +152,8 @@ ClaimFound claim_judge(const Claim *claim, const Comparison *comparison) {
     ClaimFound found = {.value = (double)NAN, .interval = (double)NAN, .verdict = CLAIM_UNTESTED};
     if (!comparison || comparison->group_count == 0)
         return found;
-    const CompareSide *side = claim->figure == CLAIM_SPEED     ? quickest(comparison)
-                              : claim->figure == CLAIM_METRICS ? &comparison->groups[0]
-                                                               : find_side(comparison, claim->side);
+    const CompareSide *side = claim->figure == CLAIM_METRICS ? &comparison->groups[0]
+                                                             : find_side(comparison, claim->side);
     if (!side || !has_other_side(claim, comparison, side))
         return found;
     found.seeds = side->member_count;

@@ -45,7 +45,7 @@ static bool print_units(const Terminal *terminal, const ScanRecord *scan, Error 
     for (int f = 0; f < scan->format_count; f++)
         columns[count++] = (TableColumn){scan->formats[f], true, 0, 0};
     columns[count++] = (TableColumn){"loses", false, 5, 0};
-    columns[count++] = (TableColumn){"may have", false, 0, 0};
+    columns[count++] = (TableColumn){"gets", false, 0, 0};
     Table *table = table_new(columns, count);
     int ranks[SCAN_MOST_UNITS];
     if (!table)

@@ -287,8 +287,8 @@ awk -v workloads="$workloads" -v threads="$processors" '
                 ratio = other == 0 ? 0 : other / own
                 limit = limit_of(names[i], precisions[k])
                 printf form, names[i], precisions[k], milliseconds(own), "(" milliseconds(low) ".." milliseconds(high) ")", \
-                    milliseconds(limit), sprintf("%.0f %%", 100 * limit / own), hold(limit / own, share_bar[name]), \
-                    milliseconds(peer), ratio ? sprintf("%.2f", ratio) : "-", hold(ratio, bar[name]), how[name " torch"]
+                    milliseconds(limit), sprintf("%.1f %%", 100 * limit / own), hold(limit / own, share_bar[name]), \
+                    milliseconds(peer), ratio ? sprintf("%.3f", ratio) : "-", hold(ratio, bar[name]), how[name " torch"]
             }
         }
         form = "%-3s %-5s %9s %9s %12s %10s %10s %7s %-15s %8s\n"
@@ -307,7 +307,7 @@ awk -v workloads="$workloads" -v threads="$processors" '
                 if (wanted) tally[part <= 0.6 ? "met" : "not met"]++
                 printf form, names[i], precisions[k], sprintf("%.0f", peak[key]), sprintf("%.1f", mebibytes(key, 1)), \
                     sprintf("%.1f", mebibytes(key, 2)), sprintf("%.1f", mebibytes(key, 3)), sprintf("%.1f", mebibytes(key, 4)), \
-                    sprintf("%.2f", part), wanted ? part <= 0.6 ? "<= 0.6 met" : "<= 0.6 not met" : "", \
+                    sprintf("%.3f", part), wanted ? part <= 0.6 ? "<= 0.6 met" : "<= 0.6 not met" : "", \
                     peak[name " torch"] ? sprintf("%.0f", peak[name " torch"]) : "-"
             }
         }

@@ -35,7 +35,7 @@ measure() {
         return
     fi
     middle <"$folder/ratios" | awk -v what="$1 $2" '{
-        printf "%-14s %.2f of the time in bf16, surely %.2f to %.2f, %d pairs: <= 1.3 %s\n",
+        printf "%-14s %.3f of the time in bf16, surely %.2f to %.2f, %d pairs: <= 1.3 %s\n",
             what, $1, $2, $3, $4, $1 <= 1.3 ? "met" : "not met"
     }'
 }

@@ -16,7 +16,7 @@ set -u
 
 report() { # WORKLOAD CLOCK <RATIOS
     middle | awk -v what="$1" -v clock="$2" '{
-        printf "%-3s %-10s a pair takes %.2f of one run, surely %.2f to %.2f, %d pairs%s\n",
+        printf "%-3s %-10s a pair takes %.3f of one run, surely %.2f to %.2f, %d pairs%s\n",
             what, clock, $1, $2, $3, $4, clock != "processor" ? "" : $1 <= 2.2 ? " (bar 2.2: met)" : " (bar 2.2: not met)"
     }'
 }

@@ -382,7 +382,7 @@ static void energy_is_sampled_without_a_history_too(void) {
 static void it_describes_itself_in_json(void) {
     static const char *const parts[] = {
         "{\"id\":7,\"name\":\"tiny\",\"experiment\":\"tiny\",\"status\":\"finished\"",
-        "\"precision\":\"fp32\",\"device\":\"ref\"",
+        "\"precision\":\"fp32\",\"precision_label\":\"fp32\",\"device\":\"ref\"",
         "\"seed\":1,\"steps\":3,\"applied\":2,\"skipped\":1",
         "\"loss\":{\"first\":0.5,",
         "\"metrics\":{\"accuracy\":0.5,\"odd\":\"nan\"}",

@@ -97,7 +97,7 @@ static const Command commands[] = {
      "be:\n"
      "which tensor of which layer, at which step, forward or back, how large the numbers of the "
      "32\n"
-     "steps before it were, and the fork that mends it. A step that is skipped because the loss\n"
+     "steps before it were, and what mends it. A step that is skipped because the loss\n"
      "scale was too large is none: such is how a scale is found. On a device that runs on its own\n"
      "what the loss tells is looked for in the steps after it: it is named by the step in which "
      "it\n"

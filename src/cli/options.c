@@ -327,7 +327,7 @@ const Option option_table[] = {
      "what every format would do to the gradients, of all layers or one in full", set_what_if, 0},
     {"first-nan", 0, FOR_SHOW, NULL,
      "the first number that was not finite and should be: which tensor, why, the way there, and "
-     "the fork that mends it",
+     "what mends it",
      set_flag, FIELD(first_nan)},
     {"script", 0, FOR_SHOW, NULL, "the text of its script as it was, and nothing else", set_flag,
      FIELD(script)},

@@ -75,13 +75,13 @@ another_day train worse
 another_day page alike worse
 diff "$RESULTS_PAGE" "$folder/out" >/dev/null || fail "$(diff "$RESULTS_PAGE" "$folder/out")"
 sed -i 's/^Trained on .*; by/Trained on another machine; by/; s/^| \[alike\].*/| [alike](#alike) | accuracy | 5 | | | | inside |/' "$RESULTS_PAGE"
-sed -i 's/^\(| Mixed precision trains .* |\) not tested.*/\1 tried | **confirmed** |/' "$RESULTS_PAGE"
+sed -i 's/^\(| Mixed precision in bf16 trains .* |\) not tested.*/\1 tried | **confirmed** |/' "$RESULTS_PAGE"
 another_day page alike worse
 expect_out '^| \[alike\](#alike) | accuracy | 5 | | | | inside |$'
 expect_out '^| \[worse\](#worse) | accuracy | .* | \*\*outside\*\*: fp16'
 expect_out '^Trained on another machine; by'
 expect_out '^Trained on cpu'
-expect_out '^| Mixed precision trains .* | tried | \*\*confirmed\*\* |$'
+expect_out '^| Mixed precision in bf16 trains .* | tried | \*\*confirmed\*\* |$'
 expect_out '^| Mixed precision halves the memory of activations.* | not tested'
 rm "$RESULTS_PAGE"
 end

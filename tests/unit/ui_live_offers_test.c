@@ -23,7 +23,8 @@ static void a_run_that_goes_on_takes_orders(void) {
     check(ui, REQUEST_REPLAY_FASTER, NULL);
     snprintf(live_of(ui)->data.record.layers[0].set, 8, "fp32");
     check(ui, REQUEST_AUTO, "auto");
-    live_of(ui)->changes[live_of(ui)->change_count++] = (LiveChange){0, 1, calloc(1, 16)};
+    live_of(ui)->changes[live_of(ui)->change_count++] =
+        (LiveChange){.layer = 0, .count = 1, .before = calloc(1, 16)};
     check(ui, REQUEST_UNDO, "undo");
     live_of(ui)->data.record.status = RUN_PAUSED;
     check(ui, REQUEST_PAUSE, "go on");

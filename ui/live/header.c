@@ -128,12 +128,17 @@ void live_draw_header(const Live *live, Area area) {
         end -= state_width + 1;
     }
     snprintf(title, sizeof title, "#%lld %s", (long long)run->id, name);
-    int precision_width = text_width(precision), title_width = text_width(title);
+    // The format itself first, then the name, then what else the label says of layers.
     Progress progress = progress_of(live);
-    int title_most = end - precision_width - 2 - text_width(progress.steps) - 2;
+    int format_width = text_width(run->precision), title_width = text_width(title);
+    int room = end - text_width(progress.steps) - 4;
+    int title_most = room - format_width;
     title_most = title_most > NAME_MOST + 8 ? NAME_MOST + 8 : title_most;
     title_most = title_most < NAME_LEAST ? NAME_LEAST : title_most;
     title_width = title_width < title_most ? title_width : title_most;
+    int precision_width = text_width(precision), precision_most = room - title_width;
+    precision_most = precision_most < format_width ? format_width : precision_most;
+    precision_width = precision_width < precision_most ? precision_width : precision_most;
     int least = title_width + 1 + precision_width + 1;
     int spare = end - least - text_width(clean) - 2;
     bool has_rest =

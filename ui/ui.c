@@ -152,7 +152,7 @@ static bool read_settings(Ui *ui, Error *error) {
         return true;
     if (error->code != ERROR_FAILED) // what it says is to be mended
         return false;
-    ui_say(ui, INK_WARN, "%s: as if nothing were set", error->text);
+    ui_say(ui, INK_WARN, "your settings are left out: %s", error->text);
     return true;
 }
 

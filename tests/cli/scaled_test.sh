@@ -107,7 +107,7 @@ run fork clamped --at 31 --layer norm=bf16 --name bare --quiet --json
 expect_no_out '"kind":"saturated"'
 [ "$(says held last)" != "$(says clamped last)" ] || fail "the fork's recipe made no difference"
 run compare clamped held bare
-expect_out "^recipe  *scales=floor,norms=scaled  *norms=scaled  *scales=floor,norms=scaled"
+expect_out "^recipe.scales  *floor  *up  *floor"
 end
 
 begin "an order changes a key of the recipe, and what goes on from there has it, to the bit"

@@ -239,8 +239,10 @@ sed -e 's/^local mp/local turns = 0\nlocal mp/' \
 begin "times that scatter choose nothing: memory does"
 run scan "$folder/uneven.lua" -d cpu --threads 1 --quiet --formats bf16 --quick --json
 expect_status 0
-expect_out '"bf16":{"seconds":[^}]*"speed":"\(cannot be told\|as fast\)"'
-[ "$(policy_of layers.1)" = fp32 ] || fail "layers.1 is in $(policy_of layers.1)" # so small, bf16 takes more
+# By chance, once in 40 times, they tell that one is faster; it is taken then, and only then.
+chosen=fp32 # so small, bf16 takes more memory
+! grep -q '"bf16":{"seconds":[^}]*"speed":"faster"' "$folder/out" || chosen=bf16
+[ "$(policy_of layers.1)" = $chosen ] || fail "layers.1 is in $(policy_of layers.1), not in $chosen"
 end
 
 begin "where a policy cannot be written is told before the scan"

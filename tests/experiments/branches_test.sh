@@ -26,11 +26,11 @@ done
 records t10k 500 >"$folder/cifar/test_batch.bin"
 train resnet --set dir="$folder/cifar" --set limit=0 --set batch=50 --set width=4 --set every=1000 --epochs 2
 [ "$(value_of steps)" = 100 ] || fail "$(value_of steps) steps"
-in_colour=$(value_of weights) accuracy=$(value_of accuracy) # by chance 0.1
+in_colour=$(value_of masters) accuracy=$(value_of accuracy) # by chance 0.1
 echo "$accuracy" | awk '{ exit !($1 > 0.3) }' || fail "it names $accuracy of the pictures"
 train resnet --set limit=50 --set batch=10 --set width=4 --steps 2
 # Three channels of 4 * 3 * 3 weights instead of one.
-[ "$in_colour" -gt "$(value_of weights)" ] || fail "no more weights than for one channel: $in_colour"
+[ "$in_colour" -gt "$(value_of masters)" ] || fail "no more weights than for one channel: $in_colour"
 head -c 5000 /dev/zero >"$folder/cifar/data_batch_5.bin"
 run run resnet --set dir="$folder/cifar" --steps 2 --quiet --no-history
 expect_error 1 'data_batch_5.bin: has 5000 bytes'

@@ -235,6 +235,7 @@ local function examples()
         ["mp.autocast"] = { "bf16", F.matmul, x, r(4, 3) }, ["mp.no_grad"] = { F.relu, x },
         ["mp.enable_grad"] = { F.relu, x }, ["mp.class"] = { "Name", mp.scaler },
         ["opt:change"] = { mp.ones(2), mp.ones(2) }, ["nn.SpectralNorm"] = { nn.Linear(4, 2), { iterations = 2 } },
+        ["mp.gradcheck"] = { F.relu, { r(3) }, { tolerance = 1, most = 2 } },
         ["mp.custom"] = { { forward = print, backward = print, precision = "fp32" } },
         ["t:hook"] = { F.relu }, ["ctx:save"] = { x, y },
         ["mp.scaler"] = { { init = 8, growth = 2, backoff = 0.5, interval = 2, hysteresis = 1, floor = 1 } },

@@ -266,7 +266,8 @@ TEXT
 
 Memory is the most at once, of each purpose at its own highest. In fp8 the optimizer's has what delayed scales
 are found from, too: the largest factors of 1,024 steps, 12 KiB for every layer; runs that
-were trained before 2026-11-24 held room for 64 layers, 0.8 MiB. Joules are unknown where nothing measures
+were trained before 2026-11-24 03:00 held room for 64 layers, 0.8 MiB, and counted masters among the weights of
+16 bits, too. Joules are unknown where nothing measures
 them.
 TEXT
     cat "$folder/sections"

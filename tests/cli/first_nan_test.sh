@@ -170,17 +170,12 @@ return mp.experiment { name = "five", params = { kind = "", lr = 0.02, factor = 
     end
     local net = run:model(Net())
     local opt = mp.optim.SGD(net:parameters(), { lr = p.lr, momentum = 0.9 })
-    local scaler, centres = run:scaler(), mp.randn(5, 32)
-    for _ = 1, 60 do
+    local centres = mp.randn(5, 32)
+    local function loss_of(x, y) return F.cross_entropy(net(x), y) * p.factor end
+    require "loop"(run, opt, 60, loss_of, function()
         local y = mp.randint(5, 32)
-        local x = F.embedding(y, centres) + mp.randn(32, 32)
-        opt:zero_grad()
-        local loss = mp.autocast(function() return F.cross_entropy(net(x), y) * p.factor end)
-        scaler:scale(loss):backward()
-        scaler:step(opt)
-        scaler:update()
-        run:log { loss = loss }
-    end
+        return F.embedding(y, centres) + mp.randn(32, 32), y
+    end)
 end }
 LUA
 begin "where weights grew, or the loss is far too large, no format is named as the mend"

@@ -12,7 +12,7 @@
 #include <string.h>
 
 static int test_failures;
-static char test_why[1024]; // the first failure of the current test
+static char test_why[2048]; // the first failure of the current test
 static char test_skip[256];
 
 #define CHECK_(condition, ...)                                                              \

@@ -169,9 +169,12 @@ static const Command commands[] = {
      "that moves gradients, as a share of what they differ by from batch to batch. Where damage "
      "is\n"
      "small a layer gets the fastest format; the policy is then trained on beside fp32 and beside\n"
-     "all layers low, and made higher until its loss is within --within of fp32's; where all "
-     "layers\n"
-     "in one format, or in fp32, are faster and surely hold, that is the policy. -o FILE.lua\n"
+     "all layers low, and made higher until its loss, and of what the experiment's `eval` says of\n"
+     "its test data (of 4096 samples or more) the result that leads, are within --within of\n"
+     "fp32's; where all layers in one format, or in fp32, are faster and surely hold, that is the\n"
+     "policy. It is verified where the seeds tell that; where they scatter too much that cannot "
+     "be\n"
+     "told, and more --seeds may. -o FILE.lua\n"
      "keeps the policy, for `mpbench run .. --layers FILE.lua`; what it prints ends with the "
      "command\n"
      "to type next. A run that has no checkpoint is scanned from its start, with its options.\n"
@@ -194,7 +197,11 @@ static const Command commands[] = {
      "What a layer loses is counted of its gradients; in formats whose numbers share scales, of\n"
      "all that its products take, at the scales in force: flushed to zero, and beyond the largest\n"
      "element. --json has the subnormal ones besides, the least, middle and largest scale, as\n"
-     "exponents of 2, and the loss of each seed.",
+     "exponents of 2, and the loss of each seed; of a training its `outcome` (within, beyond, "
+     "cannot\n"
+     "be told) and what its `metric` is, by which share worse than fp32's, and of each seed; of "
+     "the\n"
+     "policy whether it is `verified`, and where not in `unverified` why.",
      1, 1, command_scan},
     {"claims", FOR_CLAIMS, "[CLAIM ...]", "what people say of mixed precision, tested here",
      "Each sentence with the published figure and its source, the same figure of runs on this\n"

@@ -7,6 +7,8 @@
 #include "ops/factors.h"
 #include "run/scan.h"
 
+enum { SCAN_MOST_METRICS = 64 }; // values that an experiment's `eval` gives
+
 static Scan *scan_of(lua_State *L) {
     return session_of(L)->scan;
 }
@@ -289,8 +291,29 @@ static int64_t check_seed(lua_State *L, int argument) {
     return check_index(L, argument, SCAN_MOST_SEEDS, "no such seed") + 1;
 }
 
-// scan_trained({ format, .. }, seed): loss and seconds of a training that was done before, by
-// whatever label; nil: it was not
+// scan_metric([{ name, .. }]): the result that trainings are held against, and whether it gets
+// better by falling: of these names, else as it is known; nil: none
+static int scan_metric(lua_State *L) {
+    Scan *scan = scan_of(L);
+    const char *names[SCAN_MOST_METRICS];
+    const int count = lua_istable(L, 1) ? (int)luaL_len(L, 1) : 0;
+    luaL_argcheck(L, count <= SCAN_MOST_METRICS, 1, "eval gives more values than a scan looks at");
+    for (int i = 0; i < count; i++) {
+        lua_rawgeti(L, 1, i + 1);
+        names[i] = luaL_checkstring(L, -1); // the table holds it
+        lua_pop(L, 1);
+    }
+    if (count > 0)
+        scan_take_metric(scan, names, count);
+    if (!scan->record->metric[0])
+        return 0;
+    lua_pushstring(L, scan->record->metric);
+    lua_pushboolean(L, record_metric_falls(scan->record->metric));
+    return 2;
+}
+
+// scan_trained({ format, .. }, seed): loss, seconds and result of a training that was done before,
+// by whatever label; nil: it was not
 static int scan_was_trained(lua_State *L) {
     short formats[SCAN_MOST_UNITS];
     check_formats(L, 1, formats);
@@ -298,18 +321,25 @@ static int scan_was_trained(lua_State *L) {
     const ScanTraining *training = scan_trained(scan_of(L), formats, seed);
     if (!training)
         return 0;
-    lua_pushnumber(L, training->seeds[seed - 1].loss);
-    lua_pushnumber(L, training->seeds[seed - 1].seconds);
-    return 2;
+    const ScanSeed *found = &training->seeds[seed - 1];
+    lua_pushnumber(L, found->loss);
+    lua_pushnumber(L, found->seconds);
+    if (found->has_result)
+        lua_pushnumber(L, found->result);
+    return found->has_result ? 3 : 2;
 }
 
-// scan_seed(label, { format, .. }, seed, loss, seconds)
+// scan_seed(label, { format, .. }, seed, loss, seconds [, result])
 static int scan_seed(lua_State *L) {
     Error error = {0};
     short formats[SCAN_MOST_UNITS];
     check_formats(L, 2, formats);
-    return scan_take_seed(scan_of(L), luaL_checkstring(L, 1), formats, check_seed(L, 3),
-                          luaL_checknumber(L, 4), luaL_checknumber(L, 5), &error)
+    const ScanSeed found = {.loss = luaL_checknumber(L, 4),
+                            .seconds = luaL_checknumber(L, 5),
+                            .has_result = !lua_isnoneornil(L, 6),
+                            .result = luaL_optnumber(L, 6, 0)};
+    return scan_take_seed(scan_of(L), luaL_checkstring(L, 1), formats, check_seed(L, 3), &found,
+                          &error)
                ? 0
                : bind_raise(L, &error);
 }
@@ -324,6 +354,9 @@ static int scan_training(lua_State *L) {
                                .interval = field(L, 3, "interval"),
                                .seconds = field(L, 3, "seconds"),
                                .broken = (int)field(L, 3, "broken"),
+                               .result = field(L, 3, "result"),
+                               .worse = field(L, 3, "worse"),
+                               .worse_interval = field(L, 3, "worse_interval"),
                                .is_within = flag(L, 3, "within")};
     return scan_take_training(scan_of(L), luaL_checkstring(L, 1), formats, &over, &error)
                ? 0
@@ -382,6 +415,7 @@ const BindFunction bind_scan_functions[] = {
     {"scan_cost", scan_cost, NULL},
     {"scan_proposed", scan_proposed, NULL},
     {"scan_policy", scan_policy, NULL},
+    {"scan_metric", scan_metric, NULL},
     {"scan_trained", scan_was_trained, NULL},
     {"scan_seed", scan_seed, NULL},
     {"scan_training", scan_training, NULL},

@@ -1,8 +1,10 @@
 -- Trains with a policy that a scan made, beside fp32 and beside all units low, on several seeds, and
--- makes the policy higher where it trains worse. Part of mp.scan.
+-- makes the policy higher where it trains worse: by its loss, and by the result that the experiment
+-- evaluates itself by. Part of mp.scan.
 local core = require "mp.core"
 local evaluation = require "mp.evaluation"
 local passes = require "mp.scan_pass"
+local strict = require "mp.strict"
 local engine = core.engine
 
 local public = {}
@@ -77,7 +79,8 @@ end
 
 local function optimizer(scene) return scene.spec.optim(scene.tensors, scene.params, scene.model, nil) end
 
--- So many steps; the mean loss of the last third, and the seconds of a step, by the quickest quarter.
+-- So many steps; the mean loss of the last third, the seconds of a step, by the quickest quarter, and
+-- the data.
 function public.train(scene, steps, first, seed, tell)
     local times, sum, counted = {}, 0, 0
     local data = public.fresh_data(scene)
@@ -99,15 +102,42 @@ function public.train(scene, steps, first, seed, tell)
     end
     if done == 0 then engine.fail "scan: data: the loader `train` gave no batch" end
     table.sort(times)
-    return sum / counted, times[(#times + 3) // 4]
+    return sum / counted, times[(#times + 3) // 4], data
 end
 
--- Of the shares by which the losses of a policy are above fp32's: mean and 95 % interval.
-local function above_of(losses, against)
+-- What `eval` says of the model as it is, of the result that people look at first: of the test data
+-- all, or as much as tells a per cent in a part of the time that a training takes. nil: the experiment
+-- evaluates nothing.
+local function result_of(scene, data, tell)
+    local enough, seen = 4096, 0
+    local eval = scene.spec.eval
+    if not eval or not data.test then return nil end
+    local values = evaluation.means(function(model, b)
+        seen = seen + b.count
+        return eval(model, b)
+    end, scene.model, data.test, function(batches)
+        tell(batches)
+        return seen >= enough
+    end)
+    local names = strict.names_of(values)
+    return names[1] and values[engine.scan_metric(names)]
+end
+
+local function mean_of(values)
+    local sum = 0
+    for _, value in ipairs(values) do sum = sum + value end
+    return sum / #values
+end
+
+-- Of the shares by which numbers are above those of fp32, seed by seed: mean and 95 % interval.
+local function above_of(values, against)
     local student = { 12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262 }
-    local shares, mean = {}, 0
-    for seed, loss in ipairs(losses) do shares[seed] = (loss - against[seed]) / math.abs(against[seed]) end
-    for _, share in ipairs(shares) do mean = mean + share / #shares end
+    local shares = {}
+    for seed, value in ipairs(values) do
+        local same = value == against[seed] -- of two that are 0, too
+        shares[seed] = same and 0 or (value - against[seed]) / math.abs(against[seed])
+    end
+    local mean = mean_of(shares)
     if #shares < 2 then return mean, nil end
     local squared = 0
     for _, share in ipairs(shares) do squared = squared + (share - mean) ^ 2 end
@@ -121,30 +151,40 @@ end
 
 -- Trains all seeds with these formats, an index a unit; those that were trained so before, by whatever
 -- name, are not trained again.
-local function verify(scene, asked, label, formats, against)
-    local losses, times, broken, sum = {}, {}, 0, 0
+local function verify(scene, asked, label, formats, base)
+    local own, times, broken = { formats = formats, losses = {}, results = {} }, {}, 0
     for seed = 1, asked.seeds do
-        local loss, seconds = engine.scan_trained(formats, seed)
+        local loss, seconds, result = engine.scan_trained(formats, seed)
         if not loss then
+            local name, data = ("%s, seed %d"):format(label, seed)
             public.restore(scene.copies)
             set_units(scene, asked, formats)
-            loss, seconds = public.train(scene, asked.steps, (seed - 1) * asked.steps, seed, function(step)
-                engine.scan_goes_on(("trains %s, seed %d"):format(label, seed), step, asked.steps)
+            loss, seconds, data = public.train(scene, asked.steps, (seed - 1) * asked.steps, seed, function(step)
+                engine.scan_goes_on("trains " .. name, step, asked.steps)
             end)
+            result = result_of(scene, data, function(batches) engine.scan_goes_on("evaluates " .. name, batches) end)
             engine.settle()
         end
-        engine.scan_seed(label, formats, seed, loss, seconds)
-        losses[seed], times[seed] = loss, seconds
+        engine.scan_seed(label, formats, seed, loss, seconds, result)
+        own.losses[seed], own.results[seed], times[seed] = loss, result, seconds
         if not passes.is_finite(loss) then broken = broken + 1 end
-        sum = sum + loss
     end
     passes.set_all(scene.units, "fp32")
     table.sort(times)
-    local above, interval = above_of(losses, against or losses)
-    local seconds, within = times[(#times + 1) // 2], broken == 0 and above <= asked.within
-    engine.scan_training(label, formats, { loss = sum / asked.seeds, above = above, interval = interval,
-        seconds = seconds, broken = broken, within = within })
-    return { formats = formats, losses = losses, within = within }
+    base = base or own
+    local found = { seconds = times[(#times + 1) // 2], broken = broken, loss = mean_of(own.losses) }
+    found.above, found.interval = above_of(own.losses, base.losses)
+    found.within = broken == 0 and found.above <= asked.within
+    local metric, falls = engine.scan_metric()
+    if metric then
+        found.result = mean_of(own.results)
+        found.worse, found.worse_interval = above_of(own.results, base.results)
+        if not falls then found.worse = 0 - found.worse end -- and no -0
+        found.within = found.within and found.worse <= asked.within
+    end
+    own.within = found.within
+    engine.scan_training(label, formats, found)
+    return own
 end
 
 -- Steps of all trainings in turn, each from the same weights: what trains minutes apart finds another
@@ -180,7 +220,7 @@ function public.train_on(scene, asked, cells, policy)
         return formats
     end
     local all = { verify(scene, asked, "fp32", all_in(fp32)) }
-    local base, round = all[1].losses, 0
+    local base, round = all[1], 0
     for at, format in ipairs(asked.formats) do
         table.insert(all, verify(scene, asked, "all " .. format, all_in(at), base))
     end

@@ -6,7 +6,7 @@
 
 #include "store/scan.h"
 
-enum { SCAN_VERDICT_SIZE = 352 + RECORD_DIAGNOSIS_SIZE };
+enum { SCAN_VERDICT_SIZE = 512 + RECORD_DIAGNOSIS_SIZE };
 
 // What to do, in a few words, and what the run that was scanned said of itself, which no format of
 // a layer that multiplies may mend; "" where nothing was found, or not all of it yet.
@@ -19,8 +19,9 @@ const char *scan_format_of(const ScanRecord *scan, int unit);
 const char *scan_borne_by_all(const ScanRecord *scan);
 // How far it came, in a word or two: "verified" only where seeds told that the policy holds.
 const char *scan_state_name(const ScanRecord *scan);
-int scan_units_in_fp32(const ScanRecord *scan); // by the policy
-// Whether the seeds scatter so much that the loss may be within what is allowed, or beyond it.
-bool scan_is_open(const ScanRecord *scan, const ScanTraining *training);
+// NULL: it is verified; else what is in the way of that, as "cannot be told".
+const char *scan_unverified(const ScanRecord *scan);
+const char *scan_outcome_name(ScanOutcome outcome); // "within", "beyond", "cannot be told"
+int scan_units_in_fp32(const ScanRecord *scan);     // by the policy
 // Whether its steps are faster than those of fp32.
 Tempo scan_step_tempo(const ScanRecord *scan, const ScanTraining *training);

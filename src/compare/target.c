@@ -11,27 +11,9 @@ enum { TARGET_POINTS = 4096 }; // read of the series
 
 const CompareReach compare_never = {NAN, NAN};
 
-// What gets better by falling: by a part of its name, or by a whole word of it, as "val_mse".
-static bool falls(const char *name) {
-    static const char *const parts[] = {"loss", "error", "perplexity"};
-    static const char *const words[] = {"bits", "bpb", "cer", "fid",  "mae",
-                                        "mse",  "nll", "ppl", "rmse", "wer"};
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (strstr(name, parts[i]))
-            return true;
-    for (const char *at = name; *at; at++) {
-        const size_t length = strcspn(at, "_-. /");
-        for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-            if (strlen(words[i]) == length && strncmp(at, words[i], length) == 0)
-                return true;
-        at += at[length] ? length : length - 1;
-    }
-    return false;
-}
-
 bool compare_target_falls(const CompareOptions *options) {
     return options->toward == COMPARE_AT_MOST ||
-           (options->toward == COMPARE_BY_NAME && falls(options->target));
+           (options->toward == COMPARE_BY_NAME && record_metric_falls(options->target));
 }
 
 size_t compare_target_parse(const char *text, double *value, CompareToward *toward) {

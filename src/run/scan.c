@@ -99,6 +99,13 @@ bool scan_take_cost(Scan *scan, int format, const double *rounds, int round_coun
 
 // ---- the policy and its trainings ---------------------------------------------------------------
 
+void scan_take_metric(Scan *scan, const char *const *names, int count) {
+    const char *best = count > 0 ? names[0] : "";
+    for (int i = count - 1; i >= 0; i--)
+        best = record_metric_leads(names[i]) ? names[i] : best;
+    utf8_copy(scan->record->metric, sizeof scan->record->metric, best);
+}
+
 bool scan_take_policy(Scan *scan, const short formats[SCAN_MOST_UNITS], int rounds, bool is_final,
                       Error *error) {
     ScanRecord *record = scan->record;
@@ -154,13 +161,12 @@ static bool keep_training(Scan *scan, const ScanTraining *training, Error *error
 }
 
 bool scan_take_seed(Scan *scan, const char *label, const short formats[SCAN_MOST_UNITS],
-                    int64_t seed, double loss, double seconds, Error *error) {
+                    int64_t seed, const ScanSeed *found, Error *error) {
     ScanTraining *training = training_of(scan, label, formats, error);
     if (!training)
         return false;
+    training->seeds[seed - 1] = *found;
     training->seeds[seed - 1].is_known = true;
-    training->seeds[seed - 1].loss = loss;
-    training->seeds[seed - 1].seconds = seconds;
     return keep_training(scan, training, error);
 }
 
@@ -181,6 +187,9 @@ bool scan_take_training(Scan *scan, const char *label, const short formats[SCAN_
     training->interval = over->interval;
     training->seconds = over->seconds;
     training->broken = over->broken;
+    training->result = over->result;
+    training->worse = over->worse;
+    training->worse_interval = over->worse_interval;
     training->is_within = over->is_within;
     for (int i = 0; i < scan->record->training_count; i++) // as under another label
         if (scan->record->trainings[i].round_count > 0 &&

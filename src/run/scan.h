@@ -33,11 +33,14 @@ bool scan_take_cost(Scan *scan, int format, const double *rounds, int round_coun
 bool scan_has_costs(const Scan *scan);
 bool scan_take_policy(Scan *scan, const short formats[SCAN_MOST_UNITS], int rounds, bool is_final,
                       Error *error) MUST_CHECK;
+// The result that trainings are held against beside their loss: of these names the one that leads,
+// else the first.
+void scan_take_metric(Scan *scan, const char *const *names, int count);
 // A training with these formats, whatever it was called, that has this seed (from 1); NULL: none.
 const ScanTraining *scan_trained(const Scan *scan, const short formats[SCAN_MOST_UNITS],
                                  int64_t seed);
 bool scan_take_seed(Scan *scan, const char *label, const short formats[SCAN_MOST_UNITS],
-                    int64_t seed, double loss, double seconds, Error *error) MUST_CHECK;
+                    int64_t seed, const ScanSeed *found, Error *error) MUST_CHECK;
 // What all its seeds come to: of `over` all but the label, the formats and the seeds.
 bool scan_take_training(Scan *scan, const char *label, const short formats[SCAN_MOST_UNITS],
                         const ScanTraining *over, Error *error) MUST_CHECK;

@@ -50,13 +50,10 @@ static bool is_policy(const ScanTraining *training) {
     return strcmp(training->label, "policy") == 0;
 }
 
-// The same to the bit is the same, however few seeds say so.
 static bool holds(const ScanRecord *scan, const ScanTraining *training) {
-    if (!training->is_known || scan_training_of(scan, training->label) != training ||
-        !training->is_within)
-        return false;
-    return is_policy(training) || training->above == 0 ||
-           training->above + training->interval <= scan->within;
+    return training->is_known && scan_training_of(scan, training->label) == training &&
+           training->is_within &&
+           (is_policy(training) || scan_outcome(scan, training) == SCAN_WITHIN);
 }
 
 int scan_choose_training(const ScanRecord *scan) {

@@ -29,6 +29,24 @@ bool record_metric_leads(const char *name) {
     return strstr(name, "accuracy") != NULL;
 }
 
+// By a part of its name, or by a whole word of it, as "val_mse".
+bool record_metric_falls(const char *name) {
+    static const char *const parts[] = {"loss", "error", "perplexity"};
+    static const char *const words[] = {"bits", "bpb", "cer", "fid",  "mae",
+                                        "mse",  "nll", "ppl", "rmse", "wer"};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (strstr(name, parts[i]))
+            return true;
+    for (const char *at = name; *at; at++) {
+        const size_t length = strcspn(at, "_-. /");
+        for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+            if (strlen(words[i]) == length && strncmp(at, words[i], length) == 0)
+                return true;
+        at += at[length] ? length : length - 1;
+    }
+    return false;
+}
+
 void record_clear(RunRecord *record) {
     free(record->parameters);
     free(record->layers);

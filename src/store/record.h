@@ -147,6 +147,8 @@ void record_clear(RunRecord *record);
 
 // Whether people look at a result of this name before all others: one of accuracy.
 bool record_metric_leads(const char *name);
+// Whether a result of this name gets better by falling: a loss, an error.
+bool record_metric_falls(const char *name);
 
 // The lists are set whole: copies `count` elements.
 bool record_set_parameters(RunRecord *record, const RecordParameter *list, int count,

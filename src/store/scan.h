@@ -54,15 +54,19 @@ typedef struct ScanReading {
 extern const ScanReading scan_readings[]; // ended by a NULL name
 double *scan_reading(ScanCell *cell, const ScanReading *reading);
 
+typedef struct ScanSeed {
+    bool is_known;
+    double loss;    // the mean of the last third of the steps
+    double seconds; // a step, by the quickest quarter; of trainings one after the other
+    bool has_result;
+    double result; // of the scan's metric, at the end
+} ScanSeed;
+
 // All units in one format, or in those of a policy, trained on from the same state.
 typedef struct ScanTraining {
     char label[SCAN_LABEL_SIZE];   // "fp32", "all fp16", "policy": of a later round once more
     short format[SCAN_MOST_UNITS]; // of each unit, an index of `formats`; format_count: fp32
-    struct {
-        bool is_known;
-        double loss;    // the mean of the last third of the steps
-        double seconds; // a step, by the quickest quarter; of trainings one after the other
-    } seeds[SCAN_MOST_SEEDS];
+    ScanSeed seeds[SCAN_MOST_SEEDS];
     // Of a step with these formats, timed in turn with the other trainings; seconds is their
     // median, before they are known that of the seeds.
     double rounds[ROUNDS_MOST];
@@ -71,8 +75,11 @@ typedef struct ScanTraining {
     bool is_known;
     double loss, above, interval; // the mean; of fp32's: a share of it, and its 95 % interval
     double seconds;
-    int broken;     // seeds that did not end with a finite loss
-    bool is_within; // above no more than asked
+    int broken; // seeds that did not end with a finite loss
+    // Where the scan has a metric: the mean; by how much it is worse than fp32's, whichever way it
+    // gets better, a share of that, and the 95 % interval of it.
+    double result, worse, worse_interval;
+    bool is_within; // above and worse are, over the seeds, no more than asked
 } ScanTraining;
 
 typedef struct ScanRecord {
@@ -101,7 +108,7 @@ typedef struct ScanRecord {
     int64_t warm_up;  // steps trained in fp32 before, where there are no weights
     int64_t steps;    // of each training that verifies; 0: none
     int64_t seeds;    // of them
-    double within;    // by how much, as a share, the loss may be above fp32's
+    double within;    // by how much, as a share, loss and result may be worse than fp32's
     double tolerance; // of damage
     bool by_block;    // what begins with the same name is one unit
 
@@ -118,6 +125,9 @@ typedef struct ScanRecord {
     double pass_rounds[SCAN_MOST_FORMATS + 1][ROUNDS_MOST];
     int pass_round_count[SCAN_MOST_FORMATS + 1]; // 0 also of scans of before
     int64_t activations[SCAN_MOST_FORMATS + 1];
+    // The result by which trainings are verified beside their loss, of those that the experiment's
+    // `eval` gives the one that people look at first; "": it gives none.
+    char metric[RECORD_NAME_SIZE];
     bool has_policy;
     int policy[SCAN_MOST_UNITS]; // the format that each is to have, as in ScanTraining
     ScanTraining trainings[SCAN_MOST_TRAININGS];
@@ -143,6 +153,15 @@ RoundsGain scan_step_gain(const ScanRecord *scan, const ScanTraining *training);
 // The training of this label that all seeds of are known, of policies the last; NULL: there is
 // none.
 const ScanTraining *scan_training_of(const ScanRecord *scan, const char *label);
+// What the seeds of a training say of its loss and its result against what is allowed. One that may
+// be either way leaves it open, unless the other is beyond however they scatter.
+typedef enum ScanOutcome {
+    SCAN_OPEN,
+    SCAN_WITHIN,
+    SCAN_BEYOND,
+    SCAN_OUTCOMES,
+} ScanOutcome;
+ScanOutcome scan_outcome(const ScanRecord *scan, const ScanTraining *training);
 
 // ---- reading ------------------------------------------------------------------------------------
 

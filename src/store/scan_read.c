@@ -220,6 +220,23 @@ static bool take_seed(Query *query, ScanRecord *scan) {
     return true;
 }
 
+static bool take_result(Query *query, ScanRecord *scan) {
+    const int64_t at = query_integer(query, 0), seed = query_integer(query, 1);
+    if (at < 0 || at >= scan->training_count || seed < 0 || seed > SCAN_MOST_SEEDS)
+        return false;
+    ScanTraining *training = &scan->trainings[at];
+    query_text(query, 2, scan->metric, sizeof scan->metric);
+    if (seed > 0) {
+        training->seeds[seed - 1].has_result = true;
+        training->seeds[seed - 1].result = query_value(query, 3);
+        return true;
+    }
+    training->result = query_value(query, 3);
+    training->worse = query_value(query, 5);
+    training->worse_interval = query_number(query, 7);
+    return true;
+}
+
 static bool take_told(Query *query, ScanRecord *scan) {
     char text[RECORD_DIAGNOSIS_SIZE];
     query_text(query, 1, text, sizeof text);
@@ -280,13 +297,27 @@ static bool read_parts(Store *store, ScanRecord *scan, Error *error) {
          " ORDER BY position",
          take_told},
     };
-    static const char rounds[] = "SELECT what, position, round, seconds FROM scan_rounds"
-                                 " WHERE scan = ? ORDER BY what, position, round";
-    bool has_rounds, done = read_options(store, scan, error);
+    // What scans of before have no table for.
+    static const struct {
+        const char *table, *sql;
+        bool (*take)(Query *query, ScanRecord *scan);
+    } later[] = {
+        {scan_rounds_table,
+         "SELECT what, position, round, seconds FROM scan_rounds WHERE scan = ?"
+         " ORDER BY what, position, round",
+         take_round},
+        {scan_results_table,
+         "SELECT training, seed, name, value, kind, worse, worse_kind, interval FROM scan_results"
+         " WHERE scan = ?",
+         take_result},
+    };
+    bool has, done = read_options(store, scan, error);
     for (size_t i = 0; done && i < sizeof parts / sizeof *parts; i++)
         done = read_part(store, parts[i].sql, parts[i].take, scan, error);
-    return done && store_has_table(store, scan_rounds_table, &has_rounds, error) &&
-           (!has_rounds || read_part(store, rounds, take_round, scan, error));
+    for (size_t i = 0; done && i < sizeof later / sizeof *later; i++)
+        done = store_has_table(store, later[i].table, &has, error) &&
+               (!has || read_part(store, later[i].sql, later[i].take, scan, error));
+    return done;
 }
 
 static void clear(ScanRecord *scan) {

@@ -90,3 +90,28 @@ RoundsGain scan_step_gain(const ScanRecord *scan, const ScanTraining *training) 
                             : gain_of(base->seconds, base->rounds, base->round_count,
                                       training->seconds, training->rounds, training->round_count);
 }
+
+// ---- outcomes -----------------------------------------------------------------------------------
+
+// Of a share by which something is worse than fp32's.
+static ScanOutcome outcome_of(double worse, double interval, double within) {
+    if (!isfinite(worse))
+        return worse < 0 ? SCAN_WITHIN : SCAN_BEYOND;
+    return isnan(interval) || fabs(worse - within) < interval ? SCAN_OPEN
+           : worse <= within                                  ? SCAN_WITHIN
+                                                              : SCAN_BEYOND;
+}
+
+ScanOutcome scan_outcome(const ScanRecord *scan, const ScanTraining *training) {
+    if (training->broken > 0)
+        return SCAN_BEYOND;
+    if (training->above == 0) // the same to the bit is the same, however few seeds say so
+        return SCAN_WITHIN;
+    const ScanOutcome loss = outcome_of(training->above, training->interval, scan->within);
+    const ScanOutcome result =
+        scan->metric[0] ? outcome_of(training->worse, training->worse_interval, scan->within)
+                        : loss;
+    return loss == SCAN_BEYOND || result == SCAN_BEYOND ? SCAN_BEYOND
+           : loss == SCAN_OPEN || result == SCAN_OPEN   ? SCAN_OPEN
+                                                        : SCAN_WITHIN;
+}

@@ -13,6 +13,7 @@ const char *const scan_tables[] = {"scans",          "scan_options", "scan_forma
                                    "scan_layers",    "scan_cells",   "scan_readings",
                                    "scan_trainings", "scan_seeds",   NULL};
 const char scan_rounds_table[] = "scan_rounds";
+const char scan_results_table[] = "scan_results";
 
 static bool run_query(Query *query, Error *error) {
     query_next(query);
@@ -335,6 +336,39 @@ static bool put_seed(Store *store, const ScanRecord *scan, int training, int see
     return run_query(&query, error);
 }
 
+static bool put_result(Store *store, const ScanRecord *scan, int training, int seed, double value,
+                       double worse, double interval, Error *error) {
+    Query query;
+    if (!query_begin(&query, store,
+                     "INSERT OR REPLACE INTO scan_results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                     error))
+        return false;
+    query_put_integer(&query, scan->id);
+    query_put_integer(&query, training);
+    query_put_integer(&query, seed);
+    query_put_text(&query, scan->metric);
+    query_put_number(&query, value);
+    query_put_kind(&query, value);
+    query_put_number(&query, worse);
+    query_put_kind(&query, worse);
+    query_put_number(&query, interval);
+    return run_query(&query, error);
+}
+
+static bool put_results(Store *store, const ScanRecord *scan, int at, Error *error) {
+    const ScanTraining *training = &scan->trainings[at];
+    if (!scan->metric[0])
+        return true;
+    bool done = store_make_table(store, scan_results_table, error);
+    for (int i = 0; done && i < SCAN_MOST_SEEDS; i++)
+        done = !training->seeds[i].has_result ||
+               put_result(store, scan, at, i + 1, training->seeds[i].result, (double)NAN,
+                          (double)NAN, error);
+    return done &&
+           (!training->is_known || put_result(store, scan, at, 0, training->result, training->worse,
+                                              training->worse_interval, error));
+}
+
 static bool put_training(Store *store, const ScanRecord *scan, int at, Error *error) {
     const ScanTraining *training = &scan->trainings[at];
     char formats[SCAN_FORMATS_SIZE] = "";
@@ -365,7 +399,7 @@ static bool put_training(Store *store, const ScanRecord *scan, int at, Error *er
     bool done = run_query(&query, error);
     for (int seed = 0; done && seed < SCAN_MOST_SEEDS; seed++)
         done = !training->seeds[seed].is_known || put_seed(store, scan, at, seed, error);
-    return done &&
+    return done && put_results(store, scan, at, error) &&
            put_rounds(store, scan->id, "step", at, training->rounds, training->round_count, error);
 }
 

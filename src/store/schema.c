@@ -364,6 +364,18 @@ const char *const schema_statements[] = {
     "  seconds REAL NOT NULL,\n"
     "  PRIMARY KEY (scan, what, position, round)\n"
     ") STRICT, WITHOUT ROWID;\n",
+    "CREATE TABLE scan_results ( -- of trainings: what the experiment's `eval` says at their ends\n"
+    "  scan INTEGER NOT NULL REFERENCES scans ON DELETE CASCADE,\n"
+    "  training INTEGER NOT NULL,\n"
+    "  seed INTEGER NOT NULL, -- from 1; 0: over all of them\n"
+    "  name TEXT NOT NULL, -- 'accuracy'\n"
+    "  value REAL, -- of all seeds the mean; NULL when it is not finite\n"
+    "  kind TEXT NOT NULL CHECK (kind IN ('finite', 'nan', '+inf', '-inf')),\n"
+    "  worse REAL, -- than that of fp32, as a share of it; NULL of a seed\n"
+    "  worse_kind TEXT NOT NULL CHECK (worse_kind IN ('finite', 'nan', '+inf', '-inf')),\n"
+    "  interval REAL, -- half of the 95 % interval of `worse`\n"
+    "  PRIMARY KEY (scan, training, seed)\n"
+    ") STRICT, WITHOUT ROWID;\n",
     "CREATE TABLE layer_factors ( -- what layers in scaled formats multiplied, of some steps\n"
     "  run INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,\n"
     "  segment INTEGER NOT NULL,\n"

@@ -42,6 +42,17 @@ policy_of() { # LAYER, of standard output as JSON
     sed -n "s/.*\"name\":\"$1\",\"parameters\":[0-9]*,\"policy\":\"\([^\"]*\)\".*/\1/p" "$folder/out"
 }
 
+# A policy is verified where its seeds told so, of standard output as JSON.
+expect_verified_as_told() {
+    if grep -q '"label":"policy"[^}]*"outcome":"within"' "$folder/out"; then
+        expect_out '"verified":true,"unverified":null'
+    else
+        expect_out '"label":"policy"[^}]*"told":false,"outcome":"cannot be told"'
+        expect_out '"verified":false,"unverified":"cannot be told"'
+        expect_out '"verdict":"[^"]*cannot be told'
+    fi
+}
+
 begin "a layer that fp16 breaks is found wherever it is, by every seed"
 for seed in 1 2 3 4 5; do
     fragile=$((seed % 4 + 1))
@@ -69,7 +80,7 @@ scan --json --formats fp16,bf16 --steps 30 --seeds 2 --set fragile=2 -o "$folder
 expect_status 0
 expect_out '"label":"all fp16"[^}]*"within":false'
 expect_out '"label":"policy"[^}]*"within":true'
-expect_out '"verified":true'
+expect_verified_as_told
 grep -q '^    \["layers.2"\] = "\(fp32\|bf16\)",$' "$folder/policy.lua" || fail "$(cat "$folder/policy.lua")"
 run run "$folder/subject.lua" --set fragile=2 -p fp32 --layers "$folder/policy.lua" --layer 'head=bf16' -d cpu --json --quiet
 expect_status 0
@@ -216,6 +227,39 @@ for layer in layers.1 layers.4 head; do
     [ "$(policy_of $layer)" = bf16 ] || fail "$layer is in $(policy_of $layer)"
 done
 expect_out '"verified":true'
+end
+
+begin "what one seed cannot tell is not called verified"
+sed -e 's/x = F.relu(layer(x)):to "fp32"/local y = layer(x) if y:dtype() == "fp32" then for _ = 1, 1e5 do end end x = F.relu(y):to "fp32"/' \
+    "$folder/subject.lua" >"$folder/quicker.lua"
+run scan "$folder/quicker.lua" -d cpu --threads 1 --quiet --formats bf16 --steps 6 --seeds 1 --json
+expect_status 0
+[ "$(policy_of layers.1)" = bf16 ] || fail "layers.1 is in $(policy_of layers.1)"
+expect_out '"metric":null'
+expect_out '"unverified":"cannot be told"'
+expect_verified_as_told
+run show scan:last
+expect_out '^policy .*cannot be told: more --seeds or --steps'
+end
+
+# It trains as well in bf16, and what it then evaluates to is a guess.
+sed -e 's/return { train = /return { test = mp.data.synthetic { shape = { 24 }, classes = 5, count = 256, batch = 128 }, train = /' \
+    -e 's/^    optim/    eval = function(model, b) return { calls = 1, accuracy = model(b.x):dtype() == "fp32" and 0.9 or 0.2 } end,\n&/' \
+    "$folder/quicker.lua" >"$folder/guesses.lua"
+
+begin "what trains as well and evaluates worse does not hold"
+run scan "$folder/guesses.lua" -d cpu --threads 1 --quiet --formats bf16 --steps 20 --seeds 2 --json
+expect_status 0
+expect_out '"metric":"accuracy"'
+expect_out '"label":"all bf16"[^}]*"within":false,"told":true,"outcome":"beyond","metric":0.2[0-9]*,"metric_worse":0.77'
+expect_out '"label":"fp32"[^}]*"metric_worse":0,[^}]*"metric_seeds":\[0.9[0-9]*,0.9[0-9]*\]'
+[ "$(policy_of head)" = fp32 ] || fail "the head is in $(policy_of head)"
+expect_out '"label":"policy"[^}]*"within":true'
+expect_verified_as_told
+run show scan:last
+expect_out '^trained on .* accuracy  *worse by '
+expect_out '^all bf16 .*beyond what is allowed'
+expect_out 'the same accuracy'
 end
 
 begin "speeds have the rounds that they are of, and what these leave open is told"

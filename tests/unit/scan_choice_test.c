@@ -114,10 +114,29 @@ static void a_policy_gives_way_to_what_is_surely_faster_and_holds(void) {
     scan_record_free(scan);
 }
 
+// All in one format is as fast and trains as well, and evaluates worse.
+static void what_may_evaluate_worse_is_not_preferred(void) {
+    ScanRecord *scan = some_scan();
+    train(scan, "fp32", 1, 0, 0, 0);
+    ScanTraining *low = train(scan, "all bf16", 0.5, 0.05, 0.002, 0.001);
+    train(scan, "policy", 0.8, 0.05, 0.001, 0.001);
+    snprintf(scan->metric, sizeof scan->metric, "accuracy");
+    CHECK_INT(scan_choose_training(scan), 1);
+    low->worse = 0.02;
+    low->is_within = false;
+    CHECK_INT(scan_choose_training(scan), 2);
+    low->worse = 0.005;
+    low->is_within = true;
+    low->worse_interval = 0.02; // it may not hold
+    CHECK_INT(scan_choose_training(scan), 2);
+    scan_record_free(scan);
+}
+
 int main(void) {
     RUN_TEST(a_format_is_faster_where_rounds_agree);
     RUN_TEST(where_it_cannot_be_told_memory_decides_then_damage);
     RUN_TEST(what_is_chosen_does_not_hang_on_the_order);
     RUN_TEST(a_policy_gives_way_to_what_is_surely_faster_and_holds);
+    RUN_TEST(what_may_evaluate_worse_is_not_preferred);
     return test_end();
 }

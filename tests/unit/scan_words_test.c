@@ -98,13 +98,48 @@ static void a_verdict_of_huge_numbers_keeps_to_its_room(void) {
 static void what_lies_clear_of_the_limit_can_be_told(void) {
     static const struct {
         double above, interval;
-        bool is_open;
-    } cases[] = {{1.08, 0.19, false},   {0.005, 0.009, true},   {-0.0013, 0.0086, false},
-                 {0.012, 0.001, false}, {0.0173, 0.0135, true}, {0.002, NAN, true}};
+        ScanOutcome outcome;
+    } cases[] = {{1.08, 0.19, SCAN_BEYOND},      {0.005, 0.009, SCAN_OPEN},
+                 {-0.0013, 0.0086, SCAN_WITHIN}, {0.012, 0.001, SCAN_BEYOND},
+                 {0.0173, 0.0135, SCAN_OPEN},    {0.002, NAN, SCAN_OPEN},
+                 {INFINITY, NAN, SCAN_BEYOND},   {NAN, NAN, SCAN_BEYOND}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ScanRecord *scan = some_scan(cases[i].above);
         scan->trainings[1].interval = cases[i].interval;
-        CHECK_INT(scan_is_open(scan, &scan->trainings[1]), cases[i].is_open);
+        CHECK_INT(scan_outcome(scan, &scan->trainings[1]), cases[i].outcome);
+        scan_record_free(scan);
+    }
+}
+
+// By loss and result: beyond by one is beyond, open by one is open.
+static void a_result_counts_as_the_loss_does(void) {
+    static const struct {
+        double above, interval, worse, worse_interval;
+        ScanOutcome outcome;
+        const char *words;
+    } cases[] = {
+        {0.002, 0.001, 0.0012, 0.003, SCAN_WITHIN,
+         "of fp32's, accuracy 0.12 % worse +- 0.30 %, over 60 steps and 3 seeds, within the 1 %"},
+        {0.002, 0.001, -0.004, 0.003, SCAN_WITHIN, ", accuracy 0.40 % better +- 0.30 %, over"},
+        {0.002, 0.001, 0.005, 0.02, SCAN_OPEN,
+         "3 seeds: whether that is within the 1 % allowed cannot be told."},
+        {0.002, 0.02, 0.5, 0.1, SCAN_BEYOND, "accuracy 50.00 % worse +- 10.00 %, over"},
+        {0.5, 0.1, 0.005, 0.02, SCAN_BEYOND, "beyond the 1 % allowed."},
+        {0.002, 0.001, NAN, NAN, SCAN_BEYOND, ", accuracy not finite, over"},
+        {0.002, 0.001, 0, 0, SCAN_WITHIN, ", the same accuracy +- 0.00 %, over"},
+        {0, 0, 0, NAN, SCAN_WITHIN, ", the same accuracy, over"}, // of one seed, to the bit
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[SCAN_VERDICT_SIZE];
+        ScanRecord *scan = some_scan(cases[i].above);
+        ScanTraining *policy = &scan->trainings[1];
+        snprintf(scan->metric, sizeof scan->metric, "accuracy");
+        policy->interval = cases[i].interval;
+        policy->worse = cases[i].worse;
+        policy->worse_interval = cases[i].worse_interval;
+        CHECK_INT(scan_outcome(scan, policy), cases[i].outcome);
+        scan_verdict(scan, text);
+        CHECK_CONTAINS(text, cases[i].words);
         scan_record_free(scan);
     }
 }
@@ -130,10 +165,18 @@ static void what_cannot_be_told_is_not_called_verified(void) {
     ScanRecord *scan = some_scan(0.002);
     scan->is_final = scan->trainings[1].is_within = true;
     CHECK_TEXT(scan_state_name(scan), "verified");
+    CHECK(!scan_unverified(scan));
     scan->trainings[1].interval = 0.09;
     CHECK_TEXT(scan_state_name(scan), "cannot be told");
+    CHECK_TEXT(scan_unverified(scan), "cannot be told");
+    scan->trainings[1].above = 0.5;
     scan->is_final = false;
     CHECK_TEXT(scan_state_name(scan), "finished");
+    CHECK_TEXT(scan_unverified(scan), "beyond what is allowed");
+    scan->training_count = 1; // as of --quick
+    CHECK_TEXT(scan_unverified(scan), "not trained with");
+    scan->ended_ms = 0;
+    CHECK_TEXT(scan_unverified(scan), "not finished");
     scan_record_free(scan);
 }
 
@@ -157,6 +200,7 @@ int main(void) {
     RUN_TEST(what_times_leave_open_is_called_that);
     RUN_TEST(a_verdict_of_huge_numbers_keeps_to_its_room);
     RUN_TEST(what_lies_clear_of_the_limit_can_be_told);
+    RUN_TEST(a_result_counts_as_the_loss_does);
     RUN_TEST(what_the_run_said_of_itself_is_in_the_verdict);
     RUN_TEST(what_cannot_be_told_is_not_called_verified);
     RUN_TEST(a_format_is_borne_by_all_layers_or_by_none);

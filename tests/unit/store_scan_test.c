@@ -300,13 +300,46 @@ static void what_its_run_said_of_itself_comes_with_it(void) {
     store_close(store);
 }
 
+static void what_trainings_come_to_is_read_back(void) {
+    Store *store = fresh_store("s.db");
+    const WorkerId worker = worker_named("one");
+    ScanRecord *scan = some_scan();
+    CHECK_DONE(store_add_scan(store, scan, &worker, &error));
+    know_layers(scan);
+    CHECK_DONE(store_put_scan_layers(store, scan, &error));
+    snprintf(scan->metric, sizeof scan->metric, "accuracy");
+    ScanTraining *training = &scan->trainings[scan->training_count++];
+    snprintf(training->label, sizeof training->label, "policy");
+    training->seeds[0] = (ScanSeed){.is_known = true, .has_result = true, .result = 1.0 / 3};
+    training->seeds[1] = (ScanSeed){.is_known = true};
+    training->seeds[2] = (ScanSeed){.is_known = true, .has_result = true, .result = (double)NAN};
+    CHECK_DONE(store_put_scan_training(store, scan, 0, &error)); // seeds are lacking
+    ScanRecord *read = read_back(store, 1);
+    CHECK_TEXT(read->metric, "accuracy");
+    CHECK(read->trainings[0].seeds[0].result == 1.0 / 3 && !read->trainings[0].seeds[1].has_result);
+    CHECK(read->trainings[0].seeds[2].has_result && isnan(read->trainings[0].seeds[2].result));
+    scan_record_free(read);
+    training->is_known = true;
+    training->result = 0.7;
+    training->worse = (double)INFINITY;
+    training->worse_interval = (double)NAN;
+    CHECK_DONE(store_put_scan_training(store, scan, 0, &error));
+    read = read_back(store, 1);
+    CHECK(read->trainings[0].result == 0.7 && isinf(read->trainings[0].worse) &&
+          isnan(read->trainings[0].worse_interval));
+    scan_record_free(read);
+    scan_record_free(scan);
+    store_close(store);
+}
+
 #define DROP_TABLES                                                           \
+    "DROP TABLE scan_results;"                                                \
     "DROP TABLE scan_rounds; DROP TABLE scan_seeds;"                          \
     "DROP TABLE scan_trainings; DROP TABLE scan_readings;"                    \
     "DROP TABLE scan_cells; DROP TABLE scan_layers; DROP TABLE scan_formats;" \
     "DROP TABLE scan_options; DROP TABLE scans"
 
-// What it says of speeds is what one time each says.
+// What it says of speeds is what one time each says, and of trainings what their loss does.
 static void scans_of_before_have_no_rounds(void) {
     Store *store = fresh_store("s.db");
     const WorkerId worker = worker_named("one");
@@ -318,13 +351,14 @@ static void scans_of_before_have_no_rounds(void) {
         scan->seconds[i] = 1.0 + i;
     CHECK_DONE(store_put_scan_costs(store, scan, &error));
     store_close(store);
-    run_sql(path_of("s.db"), "DROP TABLE scan_rounds");
+    run_sql(path_of("s.db"), "DROP TABLE scan_rounds; DROP TABLE scan_results");
     store = store_open(path_of("s.db"), STORE_READ, &error);
     CHECK(store);
     ScanRecord *read = read_back(store, 1);
     const RoundsGain gain = scan_pass_gain(read, 0);
     CHECK_NEAR(gain.faster, 3, 1e-12);
     CHECK(isnan(gain.least) && rounds_tempo(&gain) == TEMPO_OPEN);
+    CHECK_TEXT(read->metric, "");
     scan_record_free(read);
     scan_record_free(scan);
     store_close(store);
@@ -371,6 +405,7 @@ static void damage_is_told_with_a_remedy(void) {
          " 0, 0)",
          "no sense"},
         {"INSERT INTO scan_seeds VALUES (1, 7, 1, 0, 'finite', 0)", "no sense"},
+        {"INSERT INTO scan_results VALUES (1, 7, 1, 'x', 0, 'finite', 0, 'finite', 0)", "no sense"},
         {"UPDATE scan_formats SET position = position + 40", "no sense"},
         {"DROP TABLE scan_cells", "not their table scan_cells"},
     };
@@ -402,6 +437,7 @@ int main(void) {
     RUN_TEST(one_process_measures_it);
     RUN_TEST(they_are_listed_and_found);
     RUN_TEST(what_its_run_said_of_itself_comes_with_it);
+    RUN_TEST(what_trainings_come_to_is_read_back);
     RUN_TEST(scans_of_before_have_no_rounds);
     RUN_TEST(files_of_before_take_them_too);
     RUN_TEST(damage_is_told_with_a_remedy);

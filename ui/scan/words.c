@@ -93,24 +93,35 @@ void scan_draw_cell(const ScanView *view, Area area, bool focused) {
 
 // ---- the whole ----------------------------------------------------------------------------------
 
+// By how much its result is worse, with the blanks behind; "": the scan has none.
+static void say_result(const ScanRecord *scan, const ScanTraining *training, char *out,
+                       size_t size) {
+    char metric[RECORD_NAME_SIZE];
+    out[0] = 0;
+    if (!scan->metric[0])
+        return;
+    sanitize_line(metric, sizeof metric, scan->metric, strlen(scan->metric));
+    snprintf(out, size, "%.20s %.2g %% %s  ", metric, 100 * fabs(training->worse),
+             training->worse < 0 ? "better" : "worse");
+}
+
 static int draw_training(const ScanRecord *scan, const ScanTraining *training, Area area, int row) {
     const RoundsGain gain = scan_step_gain(scan, training);
     const char *open = rounds_tempo(&gain) == TEMPO_OPEN ? " ?" : "";
-    const bool is_bad = !training->is_within && !scan_is_open(scan, training);
+    const ScanOutcome outcome = scan_outcome(scan, training);
     const double above = 100 * training->above;
-    char text[160], label[SCAN_LABEL_SIZE], loss[24];
+    char text[240], label[SCAN_LABEL_SIZE], loss[24], result[120];
     sanitize_line(label, sizeof label, training->label, strlen(training->label));
     snprintf(loss, sizeof loss, above >= 99.5 && above < 1e6 ? "%+.0f" : "%+.2g", above);
+    say_result(scan, training, result, sizeof result);
     if (training->broken > 0)
         snprintf(text, sizeof text, "%-10.20s %d of %d seeds diverged", label, training->broken,
                  (int)scan->seeds);
     else
-        snprintf(text, sizeof text, "%-10.20s %.2fx%s  loss %s %%  %s", label, gain.faster, open,
-                 loss,
-                 scan_is_open(scan, training) ? "cannot be told"
-                 : training->is_within        ? "within"
-                                              : "beyond");
-    area_text_cut(area, 0, row, area.width, style_of(is_bad ? INK_BAD : INK_TEXT), text);
+        snprintf(text, sizeof text, "%-10.20s %.2fx%s  loss %s %%  %s%s", label, gain.faster, open,
+                 loss, result, scan_outcome_name(outcome));
+    area_text_cut(area, 0, row, area.width, style_of(outcome == SCAN_BEYOND ? INK_BAD : INK_TEXT),
+                  text);
     return row + 1;
 }
 

@@ -64,6 +64,19 @@ static void write_costs(JsonWriter *json, const ScanRecord *scan) {
     json_end_object(json);
 }
 
+// The keys tell of the scan's metric.
+static void write_result(JsonWriter *json, const ScanTraining *training) {
+    json_put_number(json, "metric", training->result);
+    json_put_number(json, "metric_worse", training->worse);
+    json_put_reading(json, "metric_interval_95", training->worse_interval);
+    json_key(json, "metric_seeds");
+    json_begin_array(json);
+    for (int seed = 0; seed < SCAN_MOST_SEEDS; seed++)
+        if (training->seeds[seed].has_result)
+            json_number(json, training->seeds[seed].result);
+    json_end_array(json);
+}
+
 static void write_trainings(JsonWriter *json, const ScanRecord *scan) {
     json_key(json, "trainings");
     json_begin_array(json);
@@ -79,7 +92,11 @@ static void write_trainings(JsonWriter *json, const ScanRecord *scan) {
         json_put_number(json, "step_seconds", training->seconds);
         json_put_integer(json, "diverged", training->broken);
         json_put_boolean(json, "within", training->is_within);
-        json_put_boolean(json, "told", !scan_is_open(scan, training));
+        const ScanOutcome outcome = scan_outcome(scan, training);
+        json_put_boolean(json, "told", outcome != SCAN_OPEN);
+        json_put_text(json, "outcome", scan_outcome_name(outcome));
+        if (scan->metric[0])
+            write_result(json, training);
         const RoundsGain gain = scan_step_gain(scan, training);
         write_gain(json, &gain, training->rounds, training->round_count);
         json_key(json, "seeds");
@@ -106,13 +123,15 @@ void scan_write_json(const ScanRecord *scan) {
     json_put_reading(&json, "others_busy", scan->others);
     json_put_number(&json, "tolerance", scan->tolerance);
     json_put_number(&json, "within", scan->within);
+    json_put_text(&json, "metric", scan->metric[0] ? scan->metric : NULL);
     json_put_boolean(&json, "ended", scan->ended_ms > 0);
     json_put_integer(&json, "cells", scan_cells_known(scan));
     write_layers(&json, scan);
     write_costs(&json, scan);
     write_trainings(&json, scan);
     json_put_integer(&json, "rounds", scan->rounds);
-    json_put_boolean(&json, "verified", scan->is_final);
+    json_put_boolean(&json, "verified", !scan_unverified(scan));
+    json_put_text(&json, "unverified", scan_unverified(scan));
     json_put_text(&json, "policy_file", scan->policy_file[0] ? scan->policy_file : NULL);
     json_put_text(&json, "verdict", verdict);
     if (scan->has_policy && scan->ended_ms > 0)

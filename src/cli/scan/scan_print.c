@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sanitize.h"
 #include "cli/print/table.h"
 #include "cli/print/terminal.h"
 #include "cli/print/text.h"
@@ -127,21 +128,47 @@ static bool print_costs(const Terminal *terminal, const ScanRecord *scan, Error 
 
 static const char *outcome_of(const ScanRecord *scan, const ScanTraining *training) {
     const Tempo tempo = scan_step_tempo(scan, training);
-    return scan_is_open(scan, training) ? "cannot be told: more --seeds or --steps"
-           : !training->is_within       ? "beyond what is allowed"
-           : tempo == TEMPO_FASTER      ? "within, and faster"
-           : tempo == TEMPO_OPEN        ? "within; whether faster cannot be told"
-                                        : "within, but no faster";
+    const ScanOutcome outcome = scan_outcome(scan, training);
+    return outcome == SCAN_OPEN     ? "cannot be told: more --seeds or --steps"
+           : outcome == SCAN_BEYOND ? "beyond what is allowed"
+           : tempo == TEMPO_FASTER  ? "within, and faster"
+           : tempo == TEMPO_OPEN    ? "within; whether faster cannot be told"
+                                    : "within, but no faster";
+}
+
+// By how much it differs from fp32's, and what that is known to.
+static void put_change(Table *table, double share, double interval) {
+    char text[2 * TEXT_SIZE];
+    if (isnan(interval))
+        snprintf(text, sizeof text, "%+.2f %%", 100 * share);
+    else
+        snprintf(text, sizeof text, "%+.2f +- %.2f %%", 100 * share, 100 * interval);
+    table_put(table, text, "");
+}
+
+// Nothing where the scan has no metric: then the columns are left out.
+static void put_result(Table *table, const ScanRecord *scan, const ScanTraining *training,
+                       bool is_base) {
+    char number[TEXT_SIZE];
+    const bool is_known = scan->metric[0] && isfinite(training->result);
+    table_put(table,
+              is_known          ? text_number(number, training->result, 4)
+              : scan->metric[0] ? "not finite"
+                                : "",
+              "");
+    if (is_known && !is_base && isfinite(training->worse))
+        put_change(table, training->worse, training->worse_interval);
+    else
+        table_put(table, scan->metric[0] ? NULL : "", "");
 }
 
 static bool print_trainings(const Terminal *terminal, const ScanRecord *scan, Error *error) {
-    static const TableColumn columns[] = {{"trained on", false, 0, 0},
-                                          {"loss", true, 0, 0},
-                                          {"of fp32's", true, 0, 0},
-                                          {"ms a step", true, 0, 0},
-                                          {"speed", true, 0, 0},
-                                          {"spread", true, 1, 0},
-                                          {"", false, 0, 0}};
+    char metric[RECORD_NAME_SIZE];
+    sanitize_line(metric, sizeof metric, scan->metric, strlen(scan->metric));
+    const TableColumn columns[] = {
+        {"trained on", false, 0, 0}, {"loss", true, 0, 0},     {"of fp32's", true, 0, 0},
+        {metric, true, 0, 20},       {"worse by", true, 0, 0}, {"ms a step", true, 2, 0},
+        {"speed", true, 0, 0},       {"spread", true, 1, 0},   {"", false, 0, 0}};
     const ScanTraining *base = scan_training_of(scan, "fp32");
     if (!base)
         return true;
@@ -152,23 +179,21 @@ static bool print_trainings(const Terminal *terminal, const ScanRecord *scan, Er
         const ScanTraining *training = &scan->trainings[i];
         if (scan_training_of(scan, training->label) != training) // a policy that did not hold
             continue;
-        char text[2 * TEXT_SIZE], number[TEXT_SIZE];
+        char number[TEXT_SIZE];
         table_put(table, training->label, "");
         table_put(table,
                   training->broken > 0 ? "not finite" : text_number(number, training->loss, 4), "");
-        if (isnan(training->interval))
-            snprintf(text, sizeof text, "%+.2f %%", 100 * training->above);
+        if (training == base || training->broken > 0)
+            table_put(table, NULL, "");
         else
-            snprintf(text, sizeof text, "%+.2f +- %.2f %%", 100 * training->above,
-                     100 * training->interval);
-        table_put(table, training == base || training->broken > 0 ? NULL : text, "");
+            put_change(table, training->above, training->interval);
+        put_result(table, scan, training, training == base);
         table_put(table, text_number(number, 1e3 * training->seconds, 4), "");
         const RoundsGain gain = scan_step_gain(scan, training);
         put_gain(table, &gain, training == base);
         table_put(table, training == base ? NULL : outcome_of(scan, training),
-                  training->is_within || scan_is_open(scan, training)
-                      ? ""
-                      : terminal_style(terminal, STYLE_BAD));
+                  scan_outcome(scan, training) == SCAN_BEYOND ? terminal_style(terminal, STYLE_BAD)
+                                                              : "");
     }
     putchar('\n');
     bool done =

@@ -79,12 +79,22 @@ static void note_taker(const Engine *engine, Parameter *parameter, OpId op) {
     parameter->taken_region = engine->autocast;
 }
 
+// What gradients of a weight, or of a bias, are rounded to. Those of a norm that was low, and is so
+// no more, are as the weight is kept; what a product takes too is as the product has it.
+static void note_rounding(Parameter *parameter, OpId op, const OpFormats *formats, Format own) {
+    const bool is_product = op_table[op].precision == CLASS_LOW;
+    if (formats->cast_inputs || is_product)
+        parameter->round_to = formats->inputs;
+    else if (!parameter->is_factor && keep_is_layer(keep_kind(op)))
+        parameter->round_to = own;
+    parameter->is_factor |= is_product;
+}
+
 bool inputs_prepare(Engine *engine, OpId op, Tensor *const *inputs, int count,
                     const OpFormats *formats, PreparedInputs *prepared, Error *error) {
     OpLayout layout = op_table[op].layout;
     // Gradients are rounded to what the forward pass computed in that they come from.
     bool trains = tape_is_enabled(engine->tape) && !engine->walking_back;
-    PrecisionClass class = op_table[op].precision;
     if (trains && engine->layer > 0)
         policy_note_computed(engine->policy, engine->layer, engine->autocast, op, formats);
     for (int i = 0; i < count; i++) {
@@ -114,10 +124,8 @@ bool inputs_prepare(Engine *engine, OpId op, Tensor *const *inputs, int count,
             return false;
         if (trains && input->parameter && is_factor(op, i))
             note_taker(engine, parameter_of(input), op);
-        if (trains && input->parameter && (formats->cast_inputs || class == CLASS_LOW)) {
-            parameter_of(input)->round_to = formats->inputs; // a bias too
-            parameter_of(input)->is_factor |= class == CLASS_LOW;
-        }
+        if (trains && input->parameter)
+            note_rounding(parameter_of(input), op, formats, input->view.format);
         if (!layout_fits(layout, &used->view)) {
             Tensor *dense = tensor_copy_as(used, used->view.format, MEMORY_ACTIVATIONS, error);
             if (!dense)

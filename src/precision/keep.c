@@ -15,6 +15,14 @@ static const char *const kinds[KEEP_KINDS] = {
     [KEEP_LOSSES] = "losses",         [KEEP_FUNCTIONS] = "functions",
 };
 
+const char *keep_kind_name(KeepKind kind) {
+    return kinds[kind];
+}
+
+bool keep_is_layer(KeepKind kind) {
+    return kind < KEEP_SOFTMAX;
+}
+
 KeepKind keep_kind(OpId op) {
     switch (op) {
     case OP_batch_norm:

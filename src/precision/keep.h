@@ -14,7 +14,7 @@ typedef enum KeepKind {
     KEEP_BATCH_NORM,
     KEEP_LAYER_NORM, // group and instance norms too
     KEEP_EMBEDDING,
-    KEEP_SOFTMAX,
+    KEEP_SOFTMAX, // from here on no layers of their own
     KEEP_LOSSES,
     KEEP_FUNCTIONS, // what else is computed in fp32: exp, log, sums, ..
     KEEP_KINDS,     // products and what runs in the format that it is given
@@ -28,4 +28,7 @@ typedef struct Keep {
 // "none", "all", or kinds with ',' or '+' between. NULL: not given.
 bool keep_parse(const char *text, Keep *keep, Error *error) MUST_CHECK;
 KeepKind keep_kind(OpId op);
+const char *keep_kind_name(KeepKind kind); // "batch_norm"
+// Whether these are layers with weights: norms and embeddings.
+bool keep_is_layer(KeepKind kind);
 extern const char keep_names[]; // all that it takes, with blanks between, for help

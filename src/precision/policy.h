@@ -46,7 +46,8 @@ const Preset *policy_preset(const Policy *policy);
 const Recipe *policy_recipe(const Policy *policy);
 // Before anything is computed, or between two steps; how far scales look back stays as it was.
 void policy_set_recipe(Policy *policy, const Recipe *recipe);
-void policy_set_keep(Policy *policy, const Keep *keep); // before anything is computed
+// Before anything is computed, or between two steps, before a layer is set.
+void policy_set_keep(Policy *policy, const Keep *keep);
 // The format that a parameter made in `own` is to be kept in: low where there are no masters.
 Format policy_storage(const Policy *policy, Format own);
 

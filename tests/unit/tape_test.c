@@ -253,6 +253,36 @@ static void a_pass_without_gradients_leaves_their_rounding_alone(void) {
     engine_close();
 }
 
+// A norm that was low, by what --keep-fp32 does not keep, and goes back; a weight that a product
+// takes too is as the product has it.
+static void gradients_of_a_norm_that_was_low_are_rounded_no_more(void) {
+    const Keep nothing = {.is_given = true};
+    engine_open("ref", "fp32");
+    const float values[2] = {1, 2};
+    const int norm = policy_add_layer(engine->policy, "norm", 0, NULL);
+    Tensor *x = tensor_from_host(fixture_device, FORMAT_FP32, 2, (int64_t[]){1, 2}, values,
+                                 MEMORY_DATA, NULL);
+    Tensor *weight = vector(2, values);
+    CHECK(parameter_attach(weight, "norm.weight", norm, true, NULL));
+    policy_set_keep(engine->policy, &nothing);
+    engine->autocast.enabled = true;
+    engine->layer = norm;
+    for (int low = 1; low >= 0; low--) {
+        Tensor *outputs[OP_MAX_OUTPUTS] = {NULL};
+        policy_set_layer(engine->policy, norm, low ? LAYER_BF16 : LAYER_AUTO);
+        const OpAttr attr = {.norm = {.epsilon = 1e-5}};
+        CHECK(op_apply(engine, OP_layer_norm, (Tensor *[]){x, weight, NULL}, 3, &attr, outputs,
+                       NULL));
+        CHECK_INT(outputs[0]->view.format, low ? FORMAT_BF16 : FORMAT_FP32);
+        CHECK_INT(parameter_of(weight)->round_to, low ? FORMAT_BF16 : FORMAT_FP32);
+        for (int i = 0; i < 3; i++)
+            tensor_release(outputs[i]);
+    }
+    tensor_release(x);
+    tensor_release(weight);
+    engine_close();
+}
+
 // ---- derivatives of derivatives -----------------------------------------------------------------
 
 // The derivative of y by x, recorded; NULL where it was refused.
@@ -375,6 +405,7 @@ int main(void) {
     RUN_TEST(a_loss_of_many_elements_needs_a_gradient_to_start_with);
     RUN_TEST(weights_get_fp32_gradients_through_low_copies);
     RUN_TEST(a_pass_without_gradients_leaves_their_rounding_alone);
+    RUN_TEST(gradients_of_a_norm_that_was_low_are_rounded_no_more);
     RUN_TEST(derivatives_of_a_quotient_go_on_and_on);
     RUN_TEST(lines_and_means_have_second_derivatives);
     RUN_TEST(second_derivatives_go_through_what_products_read);

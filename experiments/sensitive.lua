@@ -20,6 +20,7 @@
 --     mpbench run sensitive -p fp16
 --     mpbench matrix sensitive -p fp16,bf16 --keep-fp32 all,losses+batch_norm,losses
 --     mpbench run sensitive -p fp16 --set hand=true
+--     mpbench scan sensitive --formats fp16,bf16     # which of them bear which format
 local mp = require "mp"
 local nn, F = mp.nn, mp.fn
 

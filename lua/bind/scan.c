@@ -23,16 +23,15 @@ static int scan_asked(lua_State *L) {
         double value;
     } numbers[] = {{"batches", (double)scan->batches}, {"warm_up", (double)scan->warm_up},
                    {"steps", (double)scan->steps},     {"seeds", (double)scan->seeds},
-                   {"within", scan->within},           {"tolerance", scan->tolerance}};
-    lua_createtable(L, 0, 8);
+                   {"within", scan->within},           {"tolerance", scan->tolerance},
+                   {"most_units", SCAN_MOST_UNITS}};
+    lua_createtable(L, 0, 9);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         lua_pushnumber(L, numbers[i].value);
         lua_setfield(L, -2, numbers[i].name);
     }
-    const char *scale = "dynamic";
-    for (int i = 0; i < scan->option_count; i++)
-        scale = strcmp(scan->options[i].name, "loss-scale") == 0 ? scan->options[i].value : scale;
-    lua_pushstring(L, scale);
+    const char *scale = scan_option(scan, "loss-scale");
+    lua_pushstring(L, scale ? scale : "dynamic");
     lua_setfield(L, -2, "scale");
     lua_pushboolean(L, scan->by_block);
     lua_setfield(L, -2, "by_block");
@@ -45,15 +44,54 @@ static int scan_asked(lua_State *L) {
     return 1;
 }
 
-// scan_layers(): { { name =, parent =, products = }, .. } of the model that the run knows;
-// products: it has been seen to multiply
+static const char keep_option[] = "keep-fp32";
+
+// Of a norm or an embedding its kind. NULL: it is something else, or was asked to stay in fp32.
+static const char *kept_kind(const ScanRecord *scan, const PolicyLayer *layer) {
+    const char *text = scan_option(scan, keep_option);
+    Keep asked;
+    Error error;
+    if (!layer->name[0] || layer->has_products || !layer->knows_op)
+        return NULL;
+    const KeepKind kind = keep_kind(layer->op);
+    return keep_is_layer(kind) && keep_parse(text, &asked, &error) && !asked.kept[kind]
+               ? keep_kind_name(kind)
+               : NULL;
+}
+
+// scan_release({ kind, .. }): norms and embeddings of these kinds compute in their layers' formats,
+// all else as is usual; where --keep-fp32 was given, as that has it. Layers are set after it.
+static int scan_release(lua_State *L) {
+    Keep keep = {.is_given = false};
+    luaL_checktype(L, 1, LUA_TTABLE);
+    const int count = (int)luaL_len(L, 1);
+    if (scan_option(scan_of(L)->record, keep_option))
+        return 0;
+    for (int kind = 0; kind < KEEP_KINDS; kind++) {
+        keep.kept[kind] = true;
+        for (int i = 1; i <= count; i++) {
+            lua_rawgeti(L, 1, i);
+            if (strcmp(luaL_checkstring(L, -1), keep_kind_name((KeepKind)kind)) == 0)
+                keep.kept[kind] = false;
+            lua_pop(L, 1);
+        }
+        keep.is_given = keep.is_given || !keep.kept[kind];
+    }
+    policy_set_keep(session_of(L)->engine->policy, &keep);
+    return 0;
+}
+
+// scan_layers(): { { name =, parent =, products =, kept = }, .. } of the model that the run knows;
+// products: it has been seen to multiply; kept: the kind of a norm or an embedding
 static int scan_layers(lua_State *L) {
     const Policy *policy = session_of(L)->engine->policy;
     int count = policy_layer_count(policy);
     lua_createtable(L, count - 1, 0);
     for (int i = 1; i < count; i++) {
         const PolicyLayer *layer = policy_layer(policy, i);
-        lua_createtable(L, 0, 3);
+        lua_createtable(L, 0, 4);
+        lua_pushstring(L, kept_kind(scan_of(L)->record, layer)); // nil where there is none
+        lua_setfield(L, -2, "kept");
         lua_pushstring(L, layer->name);
         lua_setfield(L, -2, "name");
         lua_pushinteger(L, layer->parent);
@@ -176,12 +214,12 @@ static int check_index(lua_State *L, int argument, int count, const char *what) 
     return (int)index - 1;
 }
 
-// scan_unit(name, parameters): the next one; false where there is no room for it
+// scan_unit(name, parameters [, kept, rests]): the next one; false where there is no room for it
 static int scan_unit(lua_State *L) {
     Error error = {0};
     bool has_room;
-    if (!scan_take_layer(scan_of(L), luaL_checkstring(L, 1), luaL_checkinteger(L, 2), &has_room,
-                         &error))
+    if (!scan_take_layer(scan_of(L), luaL_checkstring(L, 1), luaL_checkinteger(L, 2),
+                         luaL_optstring(L, 3, ""), luaL_optstring(L, 4, ""), &has_room, &error))
         return bind_raise(L, &error);
     lua_pushboolean(L, has_room);
     return 1;
@@ -243,6 +281,16 @@ static int scan_cost(lua_State *L) {
     return scan_take_cost(scan, format, rounds, count, luaL_checkinteger(L, 3), &error)
                ? 0
                : bind_raise(L, &error);
+}
+
+// scan_lowered(format, { seconds, .. }, activations): of all units in it, norms and embeddings too
+static int scan_lowered(lua_State *L) {
+    double rounds[ROUNDS_MOST];
+    Scan *scan = scan_of(L);
+    const int format = check_index(L, 1, scan->record->format_count, "no such format");
+    const int count = check_rounds(L, 2, rounds);
+    scan_take_lowered(scan, format, rounds, count, luaL_checkinteger(L, 3));
+    return 0;
 }
 
 // scan_has_costs(): whether they were measured before
@@ -401,6 +449,7 @@ static int scan_chosen(lua_State *L) {
 const BindFunction bind_scan_functions[] = {
     {"scan", scan_asked, NULL},
     {"scan_layers", scan_layers, NULL},
+    {"scan_release", scan_release, NULL},
     {"scan_set", scan_set, NULL},
     {"scan_activations", scan_activations, NULL},
     {"scan_count", scan_count, NULL},
@@ -413,6 +462,7 @@ const BindFunction bind_scan_functions[] = {
     {"scan_cell", scan_cell, NULL},
     {"scan_has_costs", scan_costs_known, NULL},
     {"scan_cost", scan_cost, NULL},
+    {"scan_lowered", scan_lowered, NULL},
     {"scan_proposed", scan_proposed, NULL},
     {"scan_policy", scan_policy, NULL},
     {"scan_metric", scan_metric, NULL},

@@ -1,6 +1,6 @@
--- What a format does to a unit of a model (a layer that multiplies, or a block of them) in one pass
--- over a batch: the loss and the gradients beside those of fp32, and what all units cost in it. Part
--- of mp.scan; trains nothing.
+-- What a format does to a unit of a model (a layer that multiplies, or a block of them; a norm or an
+-- embedding) in one pass over a batch: the loss and the gradients beside those of fp32, and what all
+-- units cost in it. Part of mp.scan; trains nothing.
 local core = require "mp.core"
 local engine = core.engine
 
@@ -8,12 +8,28 @@ local public = {}
 
 local FIRST_SCALE = 2 ^ 16
 
-function public.set_unit(unit, format)
-    for _, number in ipairs(unit.layers) do engine.scan_set(number, format) end
+-- Each unit to format_of(its number). A norm or an embedding that is in fp32 rests, as autocast has it;
+-- for one that is low its kind is kept no more.
+function public.set_units(units, format_of)
+    local released = {}
+    for u, unit in ipairs(units) do
+        if unit.kept and format_of(u) ~= "fp32" then released[#released + 1] = unit.kept end
+    end
+    engine.scan_release(released)
+    for u, unit in ipairs(units) do
+        local format = format_of(u)
+        if unit.kept and format == "fp32" then format = unit.rests end
+        for _, number in ipairs(unit.layers) do engine.scan_set(number, format) end
+    end
 end
 
-function public.set_all(units, format)
-    for _, unit in ipairs(units) do public.set_unit(unit, format) end
+-- All that multiply to a format; norms and embeddings too where that is said.
+function public.set_all(units, format, kept_too)
+    public.set_units(units, function(u) return units[u].kept and not kept_too and "fp32" or format end)
+end
+
+local function set_alone(units, alone, format)
+    public.set_units(units, function(u) return u == alone and format or "fp32" end)
 end
 
 -- ---- a pass -----------------------------------------------------------------------------------------
@@ -129,10 +145,20 @@ local function finite_pass(scene, b, format, rounded)
     end
 end
 
-function public.try(scene, unit, format, batches)
-    local rounded = {}
-    for i in pairs(unit.tensors) do rounded[i] = format end
-    public.set_unit(unit, format)
+-- Of a batch norm the running statistics, which no loss in training shows.
+local function are_finite(tensors)
+    for _, tensor in ipairs(tensors) do
+        if not public.is_finite(tensor:detach():to("fp32"):abs():sum():item()) then return false end
+    end
+    return true
+end
+
+function public.try(scene, at_unit, format, batches)
+    local unit, rounded = scene.units[at_unit], {}
+    -- of a norm only what it computes in itself: beside scaled formats that is fp32
+    local rounds = not unit.kept or kept(format) == format
+    for i in pairs(unit.tensors) do rounded[i] = rounds and format or nil end
+    set_alone(scene.units, at_unit, format)
     engine.scan_forget()
     local sums = { own_error = 0, all_error = 0, own_noise = 0, all_noise = 0, own_degrees = 0, all_degrees = 0,
         loss_change = 0, flushed = 0, overflowed = 0, scale = FIRST_SCALE }
@@ -141,8 +167,8 @@ function public.try(scene, unit, format, batches)
         if at == 1 then engine.scan_count() end -- once is enough, and waits for the device
         local scale, loss, gradients, flushed, overflowed = finite_pass(scene, batch.b, format, rounded)
         if at == 1 then counted = engine.scan_counted() end
-        if not scale then
-            public.set_unit(unit, "fp32")
+        if not scale or (unit.kept and not are_finite(scene.buffers)) then
+            public.set_all(scene.units, "fp32")
             return { broken = true, damage = math.huge }
         end
         local part = 1 / #batches
@@ -166,7 +192,7 @@ function public.try(scene, unit, format, batches)
         end
         sums.scale = math.min(sums.scale, scale)
     end
-    public.set_unit(unit, "fp32")
+    public.set_all(scene.units, "fp32")
     sums.damage = math.max(sums.own_noise, sums.all_noise)
     for name, value in pairs(counted or {}) do sums[name] = value end
     return sums
@@ -203,13 +229,16 @@ function public.in_rounds(count, begin, call, tell)
     return rounds
 end
 
--- What a forward and backward pass with all units in a format takes: its time in each round, and the
--- most bytes of activations.
+-- What a forward and backward pass takes with all units in a format that multiply, and then with norms
+-- and embeddings too: its time in each round, and the most bytes of activations.
 function public.look_at_costs(scene, asked, batch)
-    local names, bytes = { table.unpack(asked.formats) }, {}
-    names[#names + 1] = "fp32"
+    local names, bytes, has_kept = { table.unpack(asked.formats) }, {}, false
+    local fp32 = #names + 1
+    names[fp32] = "fp32"
+    for _, unit in ipairs(scene.units) do has_kept = has_kept or unit.kept ~= nil end
+    for at = 1, has_kept and #asked.formats or 0 do names[fp32 + at] = asked.formats[at] end
     local rounds = public.in_rounds(#names, function(at)
-        public.set_all(scene.units, names[at])
+        public.set_all(scene.units, names[at], at > fp32)
         engine.settle()
         engine.scan_activations()
     end, function(at)
@@ -219,7 +248,8 @@ function public.look_at_costs(scene, asked, batch)
         bytes[at] = math.min(bytes[at] or math.maxinteger, engine.scan_activations())
     end, function(done, of) engine.scan_goes_on("speed", done, of) end)
     public.set_all(scene.units, "fp32")
-    for at in ipairs(names) do engine.scan_cost(at, rounds[at], bytes[at]) end
+    for at = fp32 + 1, #names do engine.scan_lowered(at - fp32, rounds[at], bytes[at]) end
+    for at = 1, fp32 do engine.scan_cost(at, rounds[at], bytes[at]) end
 end
 
 return public

@@ -15,10 +15,15 @@ function public.fresh_data(scene)
     return evaluation.loaders(scene.spec, scene.params)
 end
 
--- The unit that suffers most goes to the next format in which it suffers less. False: all are in
--- fp32.
+-- Norms and embeddings that are low rest again, all at once, since what they do to an evaluation shows
+-- in no gradient; then the unit that suffers most goes to the next format in which it suffers less.
+-- False: all are in fp32.
 local function make_higher(scene, asked, cells, policy)
-    local fp32, worst = #asked.formats + 1, nil
+    local fp32, worst, was_low = #asked.formats + 1, nil, false
+    for u, unit in ipairs(scene.units) do
+        if unit.kept and policy[u] ~= fp32 then policy[u], was_low = fp32, true end
+    end
+    if was_low then return true end
     for u in ipairs(scene.units) do
         local damage = policy[u] ~= fp32 and cells[u][policy[u]].damage
         if damage and (not worst or damage > cells[worst][policy[worst]].damage) then worst = u end
@@ -146,7 +151,7 @@ local function above_of(values, against)
 end
 
 local function set_units(scene, asked, formats)
-    for u, unit in ipairs(scene.units) do passes.set_unit(unit, asked.formats[formats[u]] or "fp32") end
+    passes.set_units(scene.units, function(u) return asked.formats[formats[u]] or "fp32" end)
 end
 
 -- Trains all seeds with these formats, an index a unit; those that were trained so before, by whatever
@@ -156,7 +161,8 @@ local function verify(scene, asked, label, formats, base)
     for seed = 1, asked.seeds do
         local loss, seconds, result = engine.scan_trained(formats, seed)
         if not loss then
-            local name, data = ("%s, seed %d"):format(label, seed)
+            local name = ("%s, seed %d"):format(label, seed)
+            local data
             public.restore(scene.copies)
             set_units(scene, asked, formats)
             loss, seconds, data = public.train(scene, asked.steps, (seed - 1) * asked.steps, seed, function(step)
@@ -214,9 +220,9 @@ end
 
 function public.train_on(scene, asked, cells, policy)
     local most_rounds, fp32 = 6, #asked.formats + 1
-    local function all_in(at)
+    local function all_in(at) -- norms and embeddings as autocast has them
         local formats = {}
-        for u in ipairs(scene.units) do formats[u] = at end
+        for u, unit in ipairs(scene.units) do formats[u] = unit.kept and fp32 or at end
         return formats
     end
     local all = { verify(scene, asked, "fp32", all_in(fp32)) }

@@ -7,25 +7,94 @@
 #include <string.h>
 
 #include "base/phrase.h"
+#include "precision/keep.h"
+
+static bool bears(const ScanRecord *scan, int unit, int format) {
+    const ScanCell *cell = &scan->cells[unit][format];
+    return cell->is_known && !cell->is_broken && cell->damage <= scan->tolerance;
+}
+
+static bool is_low(const ScanRecord *scan, int unit) {
+    return scan->policy[unit] != scan->format_count;
+}
 
 const char *scan_format_of(const ScanRecord *scan, int unit) {
-    return scan->has_policy ? scan_format_name(scan, scan->policy[unit]) : "";
+    return !scan->has_policy ? ""
+           : scan_is_kept(scan, unit) && !is_low(scan, unit)
+               ? scan->rests[unit]
+               : scan_format_name(scan, scan->policy[unit]);
+}
+
+// ---- norms and embeddings -----------------------------------------------------------------------
+
+// Whether a norm or an embedding of this kind is low: by the policy, or alone.
+static bool is_released(const ScanRecord *scan, int unit, KeepKind kind) {
+    bool is_any = false;
+    for (int i = 0; i < scan->unit_count; i++)
+        is_any =
+            is_any || (strcmp(scan->kept[i], keep_kind_name(kind)) == 0 &&
+                       (unit == SCAN_BY_POLICY ? scan->has_policy && is_low(scan, i) : unit == i));
+    return is_any;
+}
+
+void scan_keep_fp32(const ScanRecord *scan, int unit, char text[SCAN_KEEP_SIZE]) {
+    const char *typed = scan_option(scan, "keep-fp32");
+    bool is_any = false;
+    Phrase phrase = phrase_begin(text, SCAN_KEEP_SIZE);
+    for (int kind = 0; kind < KEEP_KINDS; kind++)
+        is_any = is_any || is_released(scan, unit, (KeepKind)kind);
+    if (typed)
+        phrase_add(&phrase, "%.100s", typed);
+    for (int kind = 0; !typed && is_any && kind < KEEP_KINDS; kind++)
+        if (!is_released(scan, unit, (KeepKind)kind))
+            phrase_add(&phrase, "%s%s", text[0] ? "+" : "", keep_kind_name((KeepKind)kind));
+}
+
+// Of all norms and embeddings how many there are, and how many of them are so.
+typedef struct KeptCount {
+    int all, low, borne; // borne: in the format, as what they are low in
+} KeptCount;
+
+static KeptCount count_kept(const ScanRecord *scan, int format) {
+    KeptCount count = {.all = 0};
+    for (int i = 0; i < scan->unit_count; i++) {
+        if (!scan_is_kept(scan, i))
+            continue;
+        count.all++;
+        count.low += is_low(scan, i);
+        count.borne += format < scan->format_count && bears(scan, i, format);
+    }
+    return count;
+}
+
+// ", all 6 norms and embeddings too": what becomes of them beside what multiplies, most of that in
+// `format`.
+static void say_kept(const ScanRecord *scan, int format, Phrase *phrase) {
+    const KeptCount kept = count_kept(scan, format);
+    if (kept.all == 0 || format == scan->format_count)
+        return;
+    if (kept.low == kept.all)
+        phrase_add(phrase, ", all %d norms and embeddings too", kept.all);
+    else if (kept.low > 0)
+        phrase_add(phrase, ", %d of %d norms and embeddings too", kept.low, kept.all);
+    else if (kept.borne == kept.all)
+        phrase_add(phrase, ", norms and embeddings may too, but gain nothing by it");
+    else
+        phrase_add(phrase, ", norms and embeddings as they are");
 }
 
 int scan_units_in_fp32(const ScanRecord *scan) {
     int count = 0;
     for (int i = 0; i < scan->unit_count; i++)
-        count += scan->policy[i] == scan->format_count;
+        count += !is_low(scan, i);
     return count;
 }
 
 const char *scan_borne_by_all(const ScanRecord *scan) {
     for (int f = 0; f < scan->format_count; f++) {
         int bear = 0;
-        for (int i = 0; i < scan->unit_count; i++) {
-            const ScanCell *cell = &scan->cells[i][f];
-            bear += cell->is_known && !cell->is_broken && cell->damage <= scan->tolerance;
-        }
+        for (int i = 0; i < scan->unit_count; i++)
+            bear += bears(scan, i, f);
         if (bear == scan->unit_count && bear > 0)
             return scan->formats[f];
     }
@@ -99,34 +168,37 @@ void scan_rank(const ScanRecord *scan, int units[SCAN_MOST_UNITS]) {
 
 // ---- sentences ----------------------------------------------------------------------------------
 
-// "all 6 layers in bf16", "conv1 fp32, the other 5 in fp16".
+// "all 6 layers in bf16", "conv1 in fp32, the other 5 in fp16", of what multiplies; then the rest.
 static void say_policy(const ScanRecord *scan, Phrase *phrase) {
     enum { MOST_NAMED = 4 };
-    int most = 0, most_count = 0, named = 0;
+    int most = 0, most_count = 0, all = 0, named = 0;
     for (int f = 0; f <= scan->format_count; f++) {
         int count = 0;
         for (int i = 0; i < scan->unit_count; i++)
-            count += scan->policy[i] == f;
+            count += !scan_is_kept(scan, i) && scan->policy[i] == f;
+        all += count;
         if (count > most_count) {
             most = f;
             most_count = count;
         }
     }
     const char *format = scan_format_name(scan, most);
-    if (most_count == scan->unit_count) {
+    if (most_count == all) {
         phrase_add(phrase, "%sall %d layers in %s",
                    most == scan->format_count ? "" : "every layer that multiplies may go low: ",
-                   scan->unit_count, format);
+                   all, format);
+        say_kept(scan, most, phrase);
         return;
     }
     for (int i = 0; i < scan->unit_count && named < MOST_NAMED; i++)
-        if (scan->policy[i] != most)
+        if (!scan_is_kept(scan, i) && scan->policy[i] != most)
             phrase_add(phrase, "%s%.40s in %s", named++ ? ", " : "", scan->units[i],
                        scan_format_of(scan, i));
-    const int rest = scan->unit_count - most_count - named;
+    const int rest = all - most_count - named;
     if (rest > 0)
         phrase_add(phrase, " and %d more", rest);
     phrase_add(phrase, ", the other %d in %s", most_count, format);
+    say_kept(scan, most, phrase);
 }
 
 // Beside what it is over fp32 between what that lies, or what it comes to.

@@ -17,8 +17,8 @@ static bool fail_changed(const Scan *scan, const char *what, Error *error) {
                       what, scan->record->id);
 }
 
-bool scan_take_layer(Scan *scan, const char *name, int64_t parameters, bool *has_room,
-                     Error *error) {
+bool scan_take_layer(Scan *scan, const char *name, int64_t parameters, const char *kept,
+                     const char *rests, bool *has_room, Error *error) {
     ScanRecord *record = scan->record;
     char cut[RECORD_NAME_SIZE];
     const int at = scan->seen++;
@@ -33,6 +33,8 @@ bool scan_take_layer(Scan *scan, const char *name, int64_t parameters, bool *has
     if (*has_room) {
         snprintf(record->units[at], sizeof record->units[at], "%s", cut);
         record->parameters[at] = parameters;
+        utf8_copy(record->kept[at], sizeof record->kept[at], kept);
+        utf8_copy(record->rests[at], sizeof record->rests[at], rests);
         record->unit_count++;
     } else {
         record->left_out++;
@@ -95,6 +97,15 @@ bool scan_take_cost(Scan *scan, int format, const double *rounds, int round_coun
     record->activations[format] = activations;
     return !scan->store || format < record->format_count ||
            store_put_scan_costs(scan->store, record, error);
+}
+
+void scan_take_lowered(Scan *scan, int format, const double *rounds, int round_count,
+                       int64_t activations) {
+    ScanRecord *record = scan->record;
+    record->lowered[format].seconds = median_of(rounds, round_count);
+    record->lowered[format].round_count =
+        keep_rounds(record->lowered[format].rounds, rounds, round_count);
+    record->lowered[format].activations = activations;
 }
 
 // ---- the policy and its trainings ---------------------------------------------------------------

@@ -19,9 +19,10 @@ typedef struct Scan {
     void *context;
 } Scan;
 
-// The next layer; *has_room is false where it is beyond the most.
-bool scan_take_layer(Scan *scan, const char *name, int64_t parameters, bool *has_room,
-                     Error *error) MUST_CHECK;
+// The next layer; *has_room is false where it is beyond the most. `kept` and `rests` are those of a
+// norm or an embedding, else "".
+bool scan_take_layer(Scan *scan, const char *name, int64_t parameters, const char *kept,
+                     const char *rests, bool *has_room, Error *error) MUST_CHECK;
 // All layers are known, and the loss of the batches in fp32, which tells whether the state is the
 // same as before. From here on a new scan is in the history.
 bool scan_take_loss(Scan *scan, double loss, Error *error) MUST_CHECK;
@@ -30,6 +31,9 @@ bool scan_take_cell(Scan *scan, int unit, int format, const ScanCell *cell,
 // Of all units in a format, a time a round; kept with that of fp32, which is the last.
 bool scan_take_cost(Scan *scan, int format, const double *rounds, int round_count,
                     int64_t activations, Error *error) MUST_CHECK;
+// Of all units in a format, norms and embeddings too; before that of fp32.
+void scan_take_lowered(Scan *scan, int format, const double *rounds, int round_count,
+                       int64_t activations);
 bool scan_has_costs(const Scan *scan);
 bool scan_take_policy(Scan *scan, const short formats[SCAN_MOST_UNITS], int rounds, bool is_final,
                       Error *error) MUST_CHECK;
@@ -55,7 +59,8 @@ void scan_end(ScanRecord *record);
 
 // The format that serves a unit best, of those that damage it no more than is tolerated, and fp32:
 // none that is faster however rounds scattered; where that cannot be told, the one that needs the
-// least memory, then the one that does the least damage.
+// least memory, then the one that does the least damage. A norm or an embedding goes low only with
+// what multiplies, into the format that most of that is in, and where that gains time or memory.
 int scan_choose_format(const ScanRecord *scan, int unit);
 // The training whose formats are to be the policy, an index: the one of the policy, where it holds
 // and none is faster however rounds scattered. All units in one format must be sure to hold, since

@@ -31,7 +31,7 @@ static bool is_beaten(const ScanRecord *scan, int unit, int format) {
     return is_beaten;
 }
 
-int scan_choose_format(const ScanRecord *scan, int unit) {
+static int choose_for_product(const ScanRecord *scan, int unit) {
     int best = -1;
     for (int f = 0; f <= scan->format_count; f++) {
         if (!is_borne(scan, unit, f) || is_beaten(scan, unit, f))
@@ -42,6 +42,38 @@ int scan_choose_format(const ScanRecord *scan, int unit) {
             best = f;
     }
     return best;
+}
+
+// The format of most units that multiply.
+static int usual_format(const ScanRecord *scan) {
+    int counts[SCAN_MOST_FORMATS + 1] = {0}, most = scan->format_count;
+    for (int i = 0; i < scan->unit_count; i++)
+        if (!scan_is_kept(scan, i))
+            counts[choose_for_product(scan, i)]++;
+    for (int f = scan->format_count; f >= 0; f--)
+        most = counts[f] >= counts[most] ? f : most;
+    return most;
+}
+
+// Whether a pass gains time or memory by it that norms and embeddings are low too, and loses none.
+static bool lowering_gains(const ScanRecord *scan, int format) {
+    const RoundsGain without = scan_pass_gain(scan, format);
+    const RoundsGain with = scan_lowered_gain(scan, format);
+    if (scan->lowered[format].round_count == 0 || rounds_ahead(&without, &with))
+        return false;
+    return rounds_ahead(&with, &without) ||
+           scan->lowered[format].activations < scan->activations[format];
+}
+
+static int choose_for_kept(const ScanRecord *scan, int unit) {
+    const int format = usual_format(scan);
+    const bool goes_low =
+        format < scan->format_count && is_borne(scan, unit, format) && lowering_gains(scan, format);
+    return goes_low ? format : scan->format_count;
+}
+
+int scan_choose_format(const ScanRecord *scan, int unit) {
+    return scan_is_kept(scan, unit) ? choose_for_kept(scan, unit) : choose_for_product(scan, unit);
 }
 
 // ---- a training ---------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ enum {
     SCAN_MOST_TRAININGS = 32, // fp32, each format, and a policy a round
     SCAN_MOST_SEEDS = 32,
     SCAN_FORMAT_SIZE = 16,
+    SCAN_KIND_SIZE = 16,
     SCAN_LABEL_SIZE = 64,
     SCAN_SUBJECT_SIZE = 112
 };
@@ -117,14 +118,24 @@ typedef struct ScanRecord {
     char units[SCAN_MOST_UNITS][RECORD_NAME_SIZE];
     int64_t parameters[SCAN_MOST_UNITS]; // how many numbers each has
     int unit_count;                      // 0: not known yet
-    int left_out;                        // units beyond the most
+    // Of a norm or an embedding its kind, as --keep-fp32 names it: in its cells that kind is not
+    // kept, and the unit computes in the format. "": what multiplies.
+    char kept[SCAN_MOST_UNITS][SCAN_KIND_SIZE];
+    char rests[SCAN_MOST_UNITS]
+              [SCAN_FORMAT_SIZE]; // what such a unit is set to else: "auto", "fp32"
+    int left_out;                 // units beyond the most
     ScanCell cells[SCAN_MOST_UNITS][SCAN_MOST_FORMATS];
-    // Of a forward and backward pass with all units in it, timed in turn; [format_count] is fp32.
-    // seconds is the median of its rounds; 0: not yet.
+    // Of a forward and backward pass with all in it that multiplies, timed in turn; [format_count]
+    // is fp32. seconds is the median of its rounds; 0: not yet.
     double seconds[SCAN_MOST_FORMATS + 1];
     double pass_rounds[SCAN_MOST_FORMATS + 1][ROUNDS_MOST];
     int pass_round_count[SCAN_MOST_FORMATS + 1]; // 0 also of scans of before
     int64_t activations[SCAN_MOST_FORMATS + 1];
+    struct {
+        double seconds, rounds[ROUNDS_MOST];
+        int round_count; // 0: there are none
+        int64_t activations;
+    } lowered[SCAN_MOST_FORMATS]; // the same with norms and embeddings in it too, in the same turns
     // The result by which trainings are verified beside their loss, of those that the experiment's
     // `eval` gives the one that people look at first; "": it gives none.
     char metric[RECORD_NAME_SIZE];
@@ -145,10 +156,14 @@ void scan_record_free(ScanRecord *scan); // NULL is fine
 // kept. It may lie where no layer multiplies, and then nothing that a scan measures shows it.
 void scan_take_told(ScanRecord *scan, const char *kind, const char *text);
 int scan_cells_known(const ScanRecord *scan); // of unit_count * format_count
+// The last that was typed of an option; NULL: none was.
+const char *scan_option(const ScanRecord *scan, const char *name);
+bool scan_is_kept(const ScanRecord *scan, int unit); // a norm or an embedding
 // "fp16"; of the index behind the last "fp32".
 const char *scan_format_name(const ScanRecord *scan, int format);
 // How many times as fast as in fp32 a pass is with all units in a format, and a step of a training.
 RoundsGain scan_pass_gain(const ScanRecord *scan, int format);
+RoundsGain scan_lowered_gain(const ScanRecord *scan, int format); // with norms and embeddings in it
 RoundsGain scan_step_gain(const ScanRecord *scan, const ScanTraining *training);
 // The training of this label that all seeds of are known, of policies the last; NULL: there is
 // none.

@@ -220,6 +220,30 @@ static bool take_seed(Query *query, ScanRecord *scan) {
     return true;
 }
 
+static bool take_kept(Query *query, ScanRecord *scan) {
+    const int64_t at = query_integer(query, 0);
+    if (at < 0 || at >= scan->unit_count)
+        return false;
+    query_text(query, 1, scan->kept[at], sizeof scan->kept[at]);
+    query_text(query, 2, scan->rests[at], sizeof scan->rests[at]);
+    return scan->kept[at][0] && scan->rests[at][0];
+}
+
+static bool take_lowered(Query *query, ScanRecord *scan) {
+    const char *name = query_word(query, 0);
+    const int at = format_at(scan, name, strlen(name));
+    const int64_t round = query_integer(query, 1);
+    if (at < 0 || at == scan->format_count || round != scan->lowered[at].round_count ||
+        round >= ROUNDS_MOST || !(query_number(query, 2) > 0))
+        return false;
+    scan->lowered[at].rounds[scan->lowered[at].round_count++] = query_number(query, 2);
+    scan->lowered[at].activations = query_integer(query, 3);
+    double sorted[ROUNDS_MOST];
+    memcpy(sorted, scan->lowered[at].rounds, sizeof sorted);
+    scan->lowered[at].seconds = rounds_median(sorted, scan->lowered[at].round_count);
+    return true;
+}
+
 static bool take_result(Query *query, ScanRecord *scan) {
     const int64_t at = query_integer(query, 0), seed = query_integer(query, 1);
     if (at < 0 || at >= scan->training_count || seed < 0 || seed > SCAN_MOST_SEEDS)
@@ -306,6 +330,11 @@ static bool read_parts(Store *store, ScanRecord *scan, Error *error) {
          "SELECT what, position, round, seconds FROM scan_rounds WHERE scan = ?"
          " ORDER BY what, position, round",
          take_round},
+        {scan_kept_table, "SELECT layer, kind, rests FROM scan_kept WHERE scan = ?", take_kept},
+        {scan_lowered_table,
+         "SELECT format, round, seconds, activations FROM scan_lowered WHERE scan = ?"
+         " ORDER BY format, round",
+         take_lowered},
         {scan_results_table,
          "SELECT training, seed, name, value, kind, worse, worse_kind, interval FROM scan_results"
          " WHERE scan = ?",

@@ -51,6 +51,18 @@ int scan_cells_known(const ScanRecord *scan) {
     return known;
 }
 
+const char *scan_option(const ScanRecord *scan, const char *name) {
+    const char *value = NULL;
+    for (int i = 0; i < scan->option_count; i++)
+        if (strcmp(scan->options[i].name, name) == 0)
+            value = scan->options[i].value;
+    return value;
+}
+
+bool scan_is_kept(const ScanRecord *scan, int unit) {
+    return scan->kept[unit][0] != 0;
+}
+
 const char *scan_format_name(const ScanRecord *scan, int format) {
     return format < scan->format_count ? scan->formats[format] : "fp32";
 }
@@ -72,6 +84,13 @@ RoundsGain scan_pass_gain(const ScanRecord *scan, int format) {
                           : gain_of(scan->seconds[base], scan->pass_rounds[base],
                                     scan->pass_round_count[base], scan->seconds[format],
                                     scan->pass_rounds[format], scan->pass_round_count[format]);
+}
+
+RoundsGain scan_lowered_gain(const ScanRecord *scan, int format) {
+    const int base = scan->format_count;
+    return gain_of(scan->seconds[base], scan->pass_rounds[base], scan->pass_round_count[base],
+                   scan->lowered[format].seconds, scan->lowered[format].rounds,
+                   scan->lowered[format].round_count);
 }
 
 const ScanTraining *scan_training_of(const ScanRecord *scan, const char *label) {

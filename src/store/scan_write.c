@@ -13,6 +13,8 @@ const char *const scan_tables[] = {"scans",          "scan_options", "scan_forma
                                    "scan_layers",    "scan_cells",   "scan_readings",
                                    "scan_trainings", "scan_seeds",   NULL};
 const char scan_rounds_table[] = "scan_rounds";
+const char scan_kept_table[] = "scan_kept";
+const char scan_lowered_table[] = "scan_lowered";
 const char scan_results_table[] = "scan_results";
 
 static bool run_query(Query *query, Error *error) {
@@ -210,6 +212,20 @@ static bool put_layer(Store *store, const ScanRecord *scan, int unit, Error *err
     return run_query(&query, error);
 }
 
+static bool put_kept(Store *store, const ScanRecord *scan, int unit, Error *error) {
+    Query query;
+    if (!scan_is_kept(scan, unit))
+        return true;
+    if (!store_make_table(store, scan_kept_table, error) ||
+        !query_begin(&query, store, "INSERT OR REPLACE INTO scan_kept VALUES (?, ?, ?, ?)", error))
+        return false;
+    query_put_integer(&query, scan->id);
+    query_put_integer(&query, unit);
+    query_put_text(&query, scan->kept[unit]);
+    query_put_text(&query, scan->rests[unit]);
+    return run_query(&query, error);
+}
+
 // What is known of the whole.
 static bool put_head(Store *store, const ScanRecord *scan, Error *error) {
     Query query;
@@ -229,7 +245,7 @@ static bool put_head(Store *store, const ScanRecord *scan, Error *error) {
 static bool put_layers(Store *store, const ScanRecord *scan, Error *error) {
     bool done = put_head(store, scan, error) && beat(store, scan, error);
     for (int i = 0; done && i < scan->unit_count; i++)
-        done = put_layer(store, scan, i, error);
+        done = put_layer(store, scan, i, error) && put_kept(store, scan, i, error);
     return done;
 }
 
@@ -309,11 +325,28 @@ static bool put_rounds(Store *store, int64_t id, const char *what, int position,
     return done;
 }
 
+static bool put_lowered(Store *store, const ScanRecord *scan, int format, int round, Error *error) {
+    Query query;
+    if (!store_make_table(store, scan_lowered_table, error) ||
+        !query_begin(&query, store, "INSERT OR REPLACE INTO scan_lowered VALUES (?, ?, ?, ?, ?)",
+                     error))
+        return false;
+    query_put_integer(&query, scan->id);
+    query_put_text(&query, scan->formats[format]);
+    query_put_integer(&query, round);
+    query_put_number(&query, scan->lowered[format].rounds[round]);
+    query_put_integer(&query, scan->lowered[format].activations);
+    return run_query(&query, error);
+}
+
 static bool put_costs(Store *store, const ScanRecord *scan, Error *error) {
     bool done = beat(store, scan, error) && put_formats(store, scan, error);
     for (int i = 0; done && i <= scan->format_count; i++)
         done = put_rounds(store, scan->id, "pass", i, scan->pass_rounds[i],
                           scan->pass_round_count[i], error);
+    for (int i = 0; done && i < scan->format_count; i++)
+        for (int round = 0; done && round < scan->lowered[i].round_count; round++)
+            done = put_lowered(store, scan, i, round, error);
     return done;
 }
 

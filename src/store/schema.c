@@ -364,6 +364,21 @@ const char *const schema_statements[] = {
     "  seconds REAL NOT NULL,\n"
     "  PRIMARY KEY (scan, what, position, round)\n"
     ") STRICT, WITHOUT ROWID;\n",
+    "CREATE TABLE scan_kept ( -- those of scan_layers that are norms and embeddings\n"
+    "  scan INTEGER NOT NULL REFERENCES scans ON DELETE CASCADE,\n"
+    "  layer INTEGER NOT NULL,\n"
+    "  kind TEXT NOT NULL, -- as --keep-fp32 names it\n"
+    "  rests TEXT NOT NULL, -- what it is set to where it is not low: 'auto', 'fp32'\n"
+    "  PRIMARY KEY (scan, layer)\n"
+    ") STRICT, WITHOUT ROWID;\n",
+    "CREATE TABLE scan_lowered ( -- a pass with all layers, norms and embeddings too, in a format\n"
+    "  scan INTEGER NOT NULL REFERENCES scans ON DELETE CASCADE,\n"
+    "  format TEXT NOT NULL,\n"
+    "  round INTEGER NOT NULL, -- from 0, as in scan_rounds\n"
+    "  seconds REAL NOT NULL,\n"
+    "  activations INTEGER NOT NULL, -- bytes, the most at once of all rounds\n"
+    "  PRIMARY KEY (scan, format, round)\n"
+    ") STRICT, WITHOUT ROWID;\n",
     "CREATE TABLE scan_results ( -- of trainings: what the experiment's `eval` says at their ends\n"
     "  scan INTEGER NOT NULL REFERENCES scans ON DELETE CASCADE,\n"
     "  training INTEGER NOT NULL,\n"

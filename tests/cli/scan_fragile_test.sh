@@ -117,4 +117,12 @@ done
 expect_speed
 end
 
+begin "of sensitive the batch norm is found whose statistics fp16 does not hold, and bf16 does"
+scan sensitive --formats fp16,bf16 --quick --set limit=1000 --set batch=32
+suffering | grep -qx 'norm1!' || fail "found: $(suffering)"
+[ "$(policy_of norm1)" != fp16 ] || fail "norm1 is to be in fp16"
+scan sensitive --formats bf16 --quick --set limit=1000 --set batch=32
+! grep -q '"breaks":true' "$folder/pieces" || fail "bf16 breaks something"
+end
+
 exit "$failures"

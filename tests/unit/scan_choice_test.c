@@ -82,6 +82,50 @@ static void what_is_chosen_does_not_hang_on_the_order(void) {
     }
 }
 
+// What multiplies goes into bf16; beside it a norm that is low, too, takes so many seconds and
+// bytes.
+static ScanRecord *scan_of_norm(double seconds, int64_t activations) {
+    ScanRecord *scan = some_scan();
+    scan->unit_count = 2;
+    snprintf(scan->kept[1], SCAN_KIND_SIZE, "layer_norm");
+    snprintf(scan->rests[1], SCAN_FORMAT_SIZE, "auto");
+    time_format(scan, 0, 0.5, 0.05);
+    for (int f = 0; f < FORMATS; f++) {
+        scan->cells[1][f] = (ScanCell){.is_known = true, .damage = 0.01};
+        scan->lowered[f].seconds = seconds;
+        scan->lowered[f].activations = activations;
+        scan->lowered[f].round_count = 9;
+        for (int i = 0; i < 9; i++)
+            scan->lowered[f].rounds[i] = seconds * scan->pass_rounds[0][i] / 0.5;
+    }
+    return scan;
+}
+
+static void a_norm_goes_low_where_that_gains(void) {
+    static const struct {
+        double seconds;
+        int64_t activations;
+        int format;
+    } cases[] = {{0.5, 90, 0}, {0.5, 100, BASE}, {0.3, 100, 0}, {0.8, 50, BASE}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ScanRecord *scan = scan_of_norm(cases[i].seconds, cases[i].activations);
+        CHECK_INT(scan_choose_format(scan, 0), 0);
+        CHECK_INT(scan_choose_format(scan, 1), cases[i].format);
+        scan_record_free(scan);
+    }
+}
+
+static void a_norm_stays_where_it_breaks_or_nothing_else_goes_low(void) {
+    ScanRecord *scan = scan_of_norm(0.3, 50);
+    scan->cells[1][0].is_broken = true; // in fp16 it would be alone
+    CHECK_INT(scan_choose_format(scan, 1), BASE);
+    scan->cells[1][0].is_broken = false;
+    scan->cells[0][0].damage = scan->cells[0][1].damage = 0.9;
+    CHECK_INT(scan_choose_format(scan, 0), BASE);
+    CHECK_INT(scan_choose_format(scan, 1), BASE);
+    scan_record_free(scan);
+}
+
 static ScanTraining *train(ScanRecord *scan, const char *label, double seconds, double scatter,
                            double above, double interval) {
     ScanTraining *training = &scan->trainings[scan->training_count++];
@@ -136,6 +180,8 @@ int main(void) {
     RUN_TEST(a_format_is_faster_where_rounds_agree);
     RUN_TEST(where_it_cannot_be_told_memory_decides_then_damage);
     RUN_TEST(what_is_chosen_does_not_hang_on_the_order);
+    RUN_TEST(a_norm_goes_low_where_that_gains);
+    RUN_TEST(a_norm_stays_where_it_breaks_or_nothing_else_goes_low);
     RUN_TEST(a_policy_gives_way_to_what_is_surely_faster_and_holds);
     RUN_TEST(what_may_evaluate_worse_is_not_preferred);
     return test_end();

@@ -194,6 +194,60 @@ static void a_format_is_borne_by_all_layers_or_by_none(void) {
     scan_record_free(scan);
 }
 
+// The last two units are norms; what multiplies is in one format.
+static ScanRecord *scan_with_norms(void) {
+    ScanRecord *scan = some_scan(0.002);
+    for (int i = 0; i < UNITS; i++)
+        scan->policy[i] = i < UNITS - 2 ? 0 : 1;
+    for (int i = UNITS - 2; i < UNITS; i++) {
+        snprintf(scan->kept[i], SCAN_KIND_SIZE, "%s", i == UNITS - 1 ? "embedding" : "layer_norm");
+        snprintf(scan->rests[i], SCAN_FORMAT_SIZE, "auto");
+    }
+    return scan;
+}
+
+static void norms_and_embeddings_are_told_beside_what_multiplies(void) {
+    char text[SCAN_VERDICT_SIZE];
+    ScanRecord *scan = scan_with_norms();
+    scan->tolerance = 0.15;
+    scan_verdict(scan, text);
+    CHECK_CONTAINS(text,
+                   "every layer that multiplies may go low: all 4 layers in mxfp6_e2m3, norms "
+                   "and embeddings as they are: 2.00x");
+    for (int i = UNITS - 2; i < UNITS; i++)
+        scan->cells[i][0] = (ScanCell){.is_known = true, .damage = 0.1};
+    scan_verdict(scan, text);
+    CHECK_CONTAINS(text, ", norms and embeddings may too, but gain nothing by it: 2.00x");
+    scan->policy[UNITS - 1] = 0;
+    scan_verdict(scan, text);
+    CHECK_CONTAINS(text, ", 1 of 2 norms and embeddings too: 2.00x");
+    scan->policy[UNITS - 2] = 0;
+    scan_verdict(scan, text);
+    CHECK_CONTAINS(text, ", all 2 norms and embeddings too: 2.00x");
+    scan_record_free(scan);
+}
+
+// What is kept in fp32 by its kind goes low where that kind is kept no more.
+static void what_must_not_be_kept_is_told(void) {
+    char text[SCAN_KEEP_SIZE];
+    ScanRecord *scan = scan_with_norms();
+    CHECK_TEXT(scan_format_of(scan, UNITS - 1), "auto");
+    scan_keep_fp32(scan, SCAN_BY_POLICY, text);
+    CHECK_TEXT(text, "");
+    scan_keep_fp32(scan, UNITS - 1, text);
+    CHECK_TEXT(text, "batch_norm+layer_norm+softmax+losses+functions");
+    scan_keep_fp32(scan, 0, text);
+    CHECK_TEXT(text, "");
+    scan->policy[UNITS - 2] = 0;
+    scan_keep_fp32(scan, SCAN_BY_POLICY, text);
+    CHECK_TEXT(text, "batch_norm+embedding+softmax+losses+functions");
+    scan->options = calloc(1, sizeof *scan->options);
+    scan->options[scan->option_count++] = (RecordOption){"keep-fp32", "none"};
+    scan_keep_fp32(scan, SCAN_BY_POLICY, text);
+    CHECK_TEXT(text, "none");
+    scan_record_free(scan);
+}
+
 int main(void) {
     RUN_TEST(a_verdict_tells_the_policy_and_what_it_costs);
     RUN_TEST(a_policy_that_is_no_faster_is_called_that);
@@ -203,6 +257,8 @@ int main(void) {
     RUN_TEST(a_result_counts_as_the_loss_does);
     RUN_TEST(what_the_run_said_of_itself_is_in_the_verdict);
     RUN_TEST(what_cannot_be_told_is_not_called_verified);
+    RUN_TEST(norms_and_embeddings_are_told_beside_what_multiplies);
+    RUN_TEST(what_must_not_be_kept_is_told);
     RUN_TEST(a_format_is_borne_by_all_layers_or_by_none);
     return test_end();
 }

@@ -300,6 +300,35 @@ static void what_its_run_said_of_itself_comes_with_it(void) {
     store_close(store);
 }
 
+static void norms_and_what_they_cost_are_read_back(void) {
+    Store *store = fresh_store("s.db");
+    const WorkerId worker = worker_named("one");
+    ScanRecord *scan = some_scan();
+    CHECK_DONE(store_add_scan(store, scan, &worker, &error));
+    know_layers(scan);
+    snprintf(scan->kept[1], SCAN_KIND_SIZE, "layer_norm");
+    snprintf(scan->rests[1], SCAN_FORMAT_SIZE, "auto");
+    CHECK_DONE(store_put_scan_layers(store, scan, &error));
+    CHECK_DONE(store_put_scan_layers(store, scan, &error)); // as with a policy, later
+    scan->lowered[1].round_count = 7;
+    scan->lowered[1].activations = 4096;
+    for (int round = 0; round < 7; round++)
+        scan->lowered[1].rounds[round] = 1.0 / (3 + round);
+    CHECK_DONE(store_put_scan_costs(store, scan, &error));
+    ScanRecord *read = read_back(store, 1);
+    CHECK(!scan_is_kept(read, 0) && scan_is_kept(read, 1));
+    CHECK_TEXT(read->kept[1], "layer_norm");
+    CHECK_TEXT(read->rests[1], "auto");
+    CHECK_INT(read->lowered[0].round_count, 0);
+    CHECK_INT(read->lowered[1].round_count, 7);
+    CHECK_INT(read->lowered[1].activations, 4096);
+    CHECK(memcmp(read->lowered[1].rounds, scan->lowered[1].rounds, 7 * sizeof(double)) == 0);
+    CHECK(read->lowered[1].seconds == 1.0 / 6);
+    scan_record_free(read);
+    scan_record_free(scan);
+    store_close(store);
+}
+
 static void what_trainings_come_to_is_read_back(void) {
     Store *store = fresh_store("s.db");
     const WorkerId worker = worker_named("one");
@@ -333,7 +362,7 @@ static void what_trainings_come_to_is_read_back(void) {
 }
 
 #define DROP_TABLES                                                           \
-    "DROP TABLE scan_results;"                                                \
+    "DROP TABLE scan_results; DROP TABLE scan_kept; DROP TABLE scan_lowered;" \
     "DROP TABLE scan_rounds; DROP TABLE scan_seeds;"                          \
     "DROP TABLE scan_trainings; DROP TABLE scan_readings;"                    \
     "DROP TABLE scan_cells; DROP TABLE scan_layers; DROP TABLE scan_formats;" \
@@ -351,7 +380,8 @@ static void scans_of_before_have_no_rounds(void) {
         scan->seconds[i] = 1.0 + i;
     CHECK_DONE(store_put_scan_costs(store, scan, &error));
     store_close(store);
-    run_sql(path_of("s.db"), "DROP TABLE scan_rounds; DROP TABLE scan_results");
+    run_sql(path_of("s.db"), "DROP TABLE scan_rounds; DROP TABLE scan_results; DROP TABLE "
+                             "scan_kept; DROP TABLE scan_lowered");
     store = store_open(path_of("s.db"), STORE_READ, &error);
     CHECK(store);
     ScanRecord *read = read_back(store, 1);
@@ -406,6 +436,8 @@ static void damage_is_told_with_a_remedy(void) {
          "no sense"},
         {"INSERT INTO scan_seeds VALUES (1, 7, 1, 0, 'finite', 0)", "no sense"},
         {"INSERT INTO scan_results VALUES (1, 7, 1, 'x', 0, 'finite', 0, 'finite', 0)", "no sense"},
+        {"INSERT INTO scan_kept VALUES (1, 9, 'embedding', 'auto')", "no sense"},
+        {"INSERT INTO scan_lowered VALUES (1, 'fp16', 3, 0.1, 7)", "no sense"},
         {"UPDATE scan_formats SET position = position + 40", "no sense"},
         {"DROP TABLE scan_cells", "not their table scan_cells"},
     };
@@ -437,6 +469,7 @@ int main(void) {
     RUN_TEST(one_process_measures_it);
     RUN_TEST(they_are_listed_and_found);
     RUN_TEST(what_its_run_said_of_itself_comes_with_it);
+    RUN_TEST(norms_and_what_they_cost_are_read_back);
     RUN_TEST(what_trainings_come_to_is_read_back);
     RUN_TEST(scans_of_before_have_no_rounds);
     RUN_TEST(files_of_before_take_them_too);

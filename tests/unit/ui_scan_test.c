@@ -214,6 +214,25 @@ static void enter_fills_the_form_where_no_run_goes_on(void) {
     close_screen();
 }
 
+// One that the policy puts low goes with what --keep-fp32 must say for it, one that rests is not
+// set.
+static void norms_are_told_as_such_and_set_where_they_are_low(void) {
+    Store *store = make_history(UNITS * FORMATS);
+    run_sql(
+        path_of("history.db"),
+        "INSERT INTO scan_kept VALUES (1, 0, 'batch_norm', 'auto'), (1, 1, 'embedding', 'auto');"
+        "UPDATE scan_layers SET policy = 'fp32' WHERE layer = 1");
+    open_screen(store);
+    const char *text = draw_screen(200, 60);
+    CHECK_CONTAINS(text, "Breaks: the loss, a gradient or a running statistic");
+    CHECK_CONTAINS(text, " auto ");
+    screen_scan.request(ui, REQUEST_ENTER);
+    const LaunchForm *form = home_form(home_of(ui));
+    CHECK_INT(form->rule_count, UNITS - 1);
+    CHECK_TEXT(form->keep, "layer_norm+embedding+softmax+losses+functions");
+    close_screen();
+}
+
 static void enter_gives_the_policy_to_a_run_that_is_paused(void) {
     Store *store = make_history(UNITS * FORMATS);
     RunRecord record = some_run("simple", format_name(FORMAT_BF16));
@@ -246,6 +265,7 @@ int main(void) {
     RUN_TEST(the_cell_under_the_cursor_is_told_in_words);
     RUN_TEST(what_is_measured_comes_as_it_is_measured);
     RUN_TEST(enter_fills_the_form_where_no_run_goes_on);
+    RUN_TEST(norms_are_told_as_such_and_set_where_they_are_low);
     RUN_TEST(enter_gives_the_policy_to_a_run_that_is_paused);
     RUN_TEST(an_empty_history_says_how_to_scan);
     return test_end();

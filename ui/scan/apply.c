@@ -100,21 +100,20 @@ static void set_values(Home *home, const ScanRecord *scan) {
 
 // The last that the scan was given; "": none.
 static const char *option_of(const ScanRecord *scan, const char *name) {
-    const char *value = "";
-    for (int i = 0; i < scan->option_count; i++)
-        if (strcmp(scan->options[i].name, name) == 0)
-            value = scan->options[i].value;
-    return value;
+    const char *value = scan_option(scan, name);
+    return value ? value : "";
 }
 
 // What else a run of it is told, so that it trains as was verified.
-static void set_options(LaunchForm *form, const ScanRecord *scan) {
+static void set_options(LaunchForm *form, const ScanView *view) {
+    const ScanRecord *scan = view->scan;
+    char keep[SCAN_KEEP_SIZE];
+    scan_keep_fp32(scan, view->wants_cell ? view->unit : SCAN_BY_POLICY, keep);
     snprintf(form->seed, sizeof form->seed, "%.*s", (int)sizeof form->seed - 1,
              option_of(scan, "seed"));
     snprintf(form->recipe, sizeof form->recipe, "%.*s", (int)sizeof form->recipe - 1,
              option_of(scan, "recipe"));
-    snprintf(form->keep, sizeof form->keep, "%.*s", (int)sizeof form->keep - 1,
-             option_of(scan, "keep-fp32"));
+    snprintf(form->keep, sizeof form->keep, "%.*s", (int)sizeof form->keep - 1, keep);
 }
 
 // All else in fp32, as it was scanned; gradients in fp16 need a loss scale then.
@@ -124,11 +123,12 @@ static bool fill_form(Ui *ui, const ScanView *view, Error *error) {
     bool has_fp16 = false;
     home_drop_rules(form);
     set_values(home, view->scan);
-    set_options(form, view->scan);
+    set_options(form, view);
     for (int i = 0; i < view->scan->unit_count; i++) {
         const char *format = format_given(view, i);
         has_fp16 = has_fp16 || strcmp(format, format_name(FORMAT_FP16)) == 0;
-        if (format[0] && !home_set_rule(form, view->scan->units[i], format, error))
+        const bool is_set = format[0] && strcmp(format, "auto") != 0;
+        if (is_set && !home_set_rule(form, view->scan->units[i], format, error))
             return false;
     }
     form->choices[0] = choice_named(ui->host->precisions, format_name(FORMAT_FP32));

@@ -306,7 +306,7 @@ static const char *scan_explain(PanelId panel) {
     switch (panel) {
     case PANEL_DAMAGE:
         return "What each format does to each layer alone, all others in fp32, on the same "
-               "batches: "
+               "batches, to norms and embeddings too, which are else kept in fp32 (policy auto): "
                "its damage is how far it moves gradients, as a share of what they differ by from "
                "batch to batch. A is fine, B bearable, C too much, D more than the batches differ "
                "by, X not finite; a diamond marks what the policy chose. "

@@ -86,7 +86,9 @@ void scan_draw_cell(const ScanView *view, Area area, bool focused) {
         area_wrap(words, 1, style_of(INK_DIM), "It has not been measured yet.");
     else if (cell->is_broken)
         area_wrap(words, 1, style_of(INK_BAD),
-                  "Breaks: the loss or a gradient is not finite, at any loss scale.");
+                  scan_is_kept(scan, view->unit)
+                      ? "Breaks: the loss, a gradient or a running statistic is not finite."
+                      : "Breaks: the loss or a gradient is not finite, at any loss scale.");
     else
         draw_numbers(scan, cell, words, 1);
 }

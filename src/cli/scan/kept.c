@@ -87,7 +87,7 @@ static void make_key(const Cli *cli, const Past *past, ScanRecord *scan) {
     for (int i = 0; i < scan->format_count; i++)
         add(&hash, "format %s", scan->formats[i]);
     add(&hash, "batches %" PRId64 " after %" PRId64, scan->batches, scan->warm_up);
-    add(&hash, "verified by loss and result");
+    add(&hash, "with norms, verified by loss and result");
     add(&hash, "trains %" PRId64 " steps, %" PRId64 " seeds", scan->steps, scan->seeds);
     add(&hash, "within %.17g, tolerance %.17g, by block %d", scan->within, scan->tolerance,
         scan->by_block);

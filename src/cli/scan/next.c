@@ -9,9 +9,8 @@
 
 // What hangs on the subject, so that the training is the one that was scanned. Its own precision
 // and layers are what the policy takes the place of.
-static const char *const repeated[] = {"set",    "recipe", "keep-fp32", "loss-scale",
-                                       "seed",   "device", "threads",   "steps",
-                                       "epochs", "trust",  "no-capture"};
+static const char *const repeated[] = {"set",     "recipe", "loss-scale", "seed",  "device",
+                                       "threads", "steps",  "epochs",     "trust", "no-capture"};
 
 // Settings and recipes add up; of all else the last holds.
 static bool is_repeated(const ScanRecord *scan, int at) {
@@ -25,7 +24,7 @@ static bool is_repeated(const ScanRecord *scan, int at) {
 }
 
 void scan_next_command(const ScanRecord *scan, const char *policy, char text[SCAN_NEXT_SIZE]) {
-    char name[EXPERIMENT_NAME_SIZE];
+    char name[EXPERIMENT_NAME_SIZE], keep[SCAN_KEEP_SIZE];
     Phrase phrase = phrase_begin(text, SCAN_NEXT_SIZE);
     phrase_add(&phrase, "mpbench run ");
     phrase_add_word(&phrase, experiment_subject(scan->script_path, name));
@@ -33,6 +32,11 @@ void scan_next_command(const ScanRecord *scan, const char *policy, char text[SCA
     if (scan_units_in_fp32(scan) < scan->unit_count) {
         phrase_add(&phrase, " --layers ");
         phrase_add_word(&phrase, policy);
+    }
+    scan_keep_fp32(scan, SCAN_BY_POLICY, keep);
+    if (keep[0]) {
+        phrase_add(&phrase, " --keep-fp32 ");
+        phrase_add_word(&phrase, keep);
     }
     for (int i = 0; i < scan->option_count; i++)
         if (is_repeated(scan, i)) {
@@ -43,19 +47,11 @@ void scan_next_command(const ScanRecord *scan, const char *policy, char text[SCA
         }
 }
 
-static const char *value_of(const ScanRecord *scan, const char *option) {
-    const char *value = NULL;
-    for (int i = 0; i < scan->option_count; i++)
-        if (strcmp(scan->options[i].name, option) == 0)
-            value = scan->options[i].value;
-    return value;
-}
-
 void scan_print_next(const ScanRecord *scan) {
     const char usual[] = "policy.lua";
     const bool is_low = scan_units_in_fp32(scan) < scan->unit_count;
     const char *policy = scan->policy_file[0] ? scan->policy_file : usual;
-    const char *kept = value_of(scan, "keep-fp32");
+    const char *kept = scan_option(scan, "keep-fp32");
     char text[SCAN_NEXT_SIZE];
     if (!scan->has_policy || scan->ended_ms == 0)
         return;

@@ -27,14 +27,20 @@ static void put_quoted(FILE *out, const char *text) {
 }
 
 void policy_file_write(FILE *out, const ScanRecord *scan) {
-    char verdict[SCAN_VERDICT_SIZE], clean[2 * SCAN_VERDICT_SIZE];
+    char verdict[SCAN_VERDICT_SIZE], clean[2 * SCAN_VERDICT_SIZE], keep[SCAN_KEEP_SIZE];
     scan_verdict(scan, verdict);
+    scan_keep_fp32(scan, SCAN_BY_POLICY, keep);
     sanitize_line(clean, sizeof clean, verdict, strlen(verdict));
     fprintf(out, "-- Made by mpbench scan; for --layers FILE, or as `precision = require ..`.\n");
     if (clean[0])
         fprintf(out, "-- %s\n", clean);
+    if (keep[0])
+        fprintf(out, "-- With --keep-fp32 %s; norms and embeddings stay in fp32 without it.\n",
+                keep);
     fputs("return {\n", out);
     for (int i = 0; i < scan->unit_count; i++) {
+        if (strcmp(scan_format_of(scan, i), "auto") == 0)
+            continue; // it is never set
         fputs("    [", out);
         put_quoted(out, scan->units[i]);
         fputs("] = ", out);

@@ -30,6 +30,7 @@ static void write_layers(JsonWriter *json, const ScanRecord *scan) {
         for (int f = 0; f < scan->format_count; f++)
             write_cell(json, scan, i, f);
         json_end_object(json);
+        json_put_text(json, "kept", scan_is_kept(scan, i) ? scan->kept[i] : NULL);
         json_end_object(json);
     }
     json_end_array(json);
@@ -59,6 +60,24 @@ static void write_costs(JsonWriter *json, const ScanRecord *scan) {
         json_put_integer(json, "activations", scan->activations[f]);
         const RoundsGain gain = scan_pass_gain(scan, f);
         write_gain(json, &gain, scan->pass_rounds[f], scan->pass_round_count[f]);
+        json_end_object(json);
+    }
+    json_end_object(json);
+}
+
+// With norms and embeddings in it too.
+static void write_lowered(JsonWriter *json, const ScanRecord *scan) {
+    json_key(json, "costs_with_kept");
+    json_begin_object(json);
+    for (int f = 0; f < scan->format_count; f++) {
+        if (scan->lowered[f].round_count == 0)
+            continue;
+        json_key(json, scan->formats[f]);
+        json_begin_object(json);
+        json_put_number(json, "seconds", scan->lowered[f].seconds);
+        json_put_integer(json, "activations", scan->lowered[f].activations);
+        const RoundsGain gain = scan_lowered_gain(scan, f);
+        write_gain(json, &gain, scan->lowered[f].rounds, scan->lowered[f].round_count);
         json_end_object(json);
     }
     json_end_object(json);
@@ -112,8 +131,9 @@ static void write_trainings(JsonWriter *json, const ScanRecord *scan) {
 
 void scan_write_json(const ScanRecord *scan) {
     JsonWriter json = {.stream = stdout};
-    char verdict[SCAN_VERDICT_SIZE], next[SCAN_NEXT_SIZE] = "";
+    char verdict[SCAN_VERDICT_SIZE], next[SCAN_NEXT_SIZE] = "", keep[SCAN_KEEP_SIZE];
     scan_verdict(scan, verdict);
+    scan_keep_fp32(scan, SCAN_BY_POLICY, keep);
     json_begin_object(&json);
     if (scan->id > 0)
         json_put_integer(&json, "id", scan->id);
@@ -128,10 +148,12 @@ void scan_write_json(const ScanRecord *scan) {
     json_put_integer(&json, "cells", scan_cells_known(scan));
     write_layers(&json, scan);
     write_costs(&json, scan);
+    write_lowered(&json, scan);
     write_trainings(&json, scan);
     json_put_integer(&json, "rounds", scan->rounds);
     json_put_boolean(&json, "verified", !scan_unverified(scan));
     json_put_text(&json, "unverified", scan_unverified(scan));
+    json_put_text(&json, "keep_fp32", keep[0] ? keep : NULL);
     json_put_text(&json, "policy_file", scan->policy_file[0] ? scan->policy_file : NULL);
     json_put_text(&json, "verdict", verdict);
     if (scan->has_policy && scan->ended_ms > 0)

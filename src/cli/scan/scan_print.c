@@ -41,8 +41,9 @@ static void put_cell(Table *table, const Terminal *terminal, const ScanRecord *s
 }
 
 static bool print_units(const Terminal *terminal, const ScanRecord *scan, Error *error) {
-    TableColumn columns[SCAN_MOST_FORMATS + 5] = {{"layer", false, 0, 40}, {"numbers", true, 9, 0}};
-    int count = 2;
+    TableColumn columns[SCAN_MOST_FORMATS + 6] = {
+        {"layer", false, 0, 40}, {"kept in fp32 as", false, 8, 0}, {"numbers", true, 9, 0}};
+    int count = 3;
     for (int f = 0; f < scan->format_count; f++)
         columns[count++] = (TableColumn){scan->formats[f], true, 0, 0};
     columns[count++] = (TableColumn){"loses", false, 5, 0};
@@ -56,6 +57,7 @@ static bool print_units(const Terminal *terminal, const ScanRecord *scan, Error 
         const int unit = ranks[r];
         char text[TEXT_SIZE];
         table_put(table, scan->units[unit], "");
+        table_put(table, scan->kept[unit], "");
         table_put(table, text_count(text, scan->parameters[unit]), "");
         double flushed = 0, beyond = 0;
         for (int f = 0; f < scan->format_count; f++) {
@@ -75,8 +77,9 @@ static bool print_units(const Terminal *terminal, const ScanRecord *scan, Error 
         }
         table_put(table, loses[0] ? loses : NULL, "");
         const char *format = scan_format_of(scan, unit);
+        const Format named = format_named(format);
         table_put(table, format[0] ? format : NULL,
-                  format[0] ? terminal_format_color(terminal, format_named(format)) : "");
+                  named < FORMAT_COUNT ? terminal_format_color(terminal, named) : "");
     }
     bool done =
         table_print(table, stdout, terminal_width(terminal), terminal_style(terminal, STYLE_DIM),
@@ -94,6 +97,20 @@ static void put_gain(Table *table, const RoundsGain *gain, bool is_base) {
     table_put(table, is_base ? "" : isnan(gain->least) ? NULL : text, "");
 }
 
+static void put_cost(Table *table, const ScanRecord *scan, const char *name, double seconds,
+                     const RoundsGain *gain, int64_t activations, bool is_base) {
+    const int64_t base = scan->activations[scan->format_count];
+    char text[TEXT_SIZE];
+    table_put(table, name, "");
+    table_put(table, text_number(text, 1e3 * seconds, 4), "");
+    put_gain(table, gain, is_base);
+    table_put(table, is_base ? "" : rounds_tempo_name(rounds_tempo(gain)), "");
+    table_put(table, text_bytes(text, (double)activations), "");
+    snprintf(text, sizeof text, "%.2fx", (double)activations / (double)base);
+    table_put(table, base > 0 ? text : NULL, "");
+}
+
+// Of each format, and behind it with norms and embeddings in it too.
 static bool print_costs(const Terminal *terminal, const ScanRecord *scan, Error *error) {
     static const TableColumn columns[] = {
         {"all layers in", false, 0, 0}, {"ms a pass", true, 0, 0}, {"speed", true, 0, 0},
@@ -107,16 +124,16 @@ static bool print_costs(const Terminal *terminal, const ScanRecord *scan, Error 
         return error_fail(error, ERROR_MEMORY, "no memory for the table");
     for (int i = 0; i <= scan->format_count; i++) {
         int f = i == 0 ? base : i - 1; // fp32 first
-        char text[TEXT_SIZE];
-        table_put(table, scan_format_name(scan, f), "");
-        table_put(table, text_number(text, 1e3 * scan->seconds[f], 4), "");
-        const RoundsGain gain = scan_pass_gain(scan, f);
-        put_gain(table, &gain, f == base);
-        table_put(table, f == base ? "" : rounds_tempo_name(rounds_tempo(&gain)), "");
-        table_put(table, text_bytes(text, (double)scan->activations[f]), "");
-        snprintf(text, sizeof text, "%.2fx",
-                 (double)scan->activations[f] / (double)scan->activations[base]);
-        table_put(table, scan->activations[base] > 0 ? text : NULL, "");
+        RoundsGain gain = scan_pass_gain(scan, f);
+        char name[TEXT_SIZE];
+        put_cost(table, scan, scan_format_name(scan, f), scan->seconds[f], &gain,
+                 scan->activations[f], f == base);
+        if (f == base || scan->lowered[f].round_count == 0)
+            continue;
+        gain = scan_lowered_gain(scan, f);
+        snprintf(name, sizeof name, "%s, norms too", scan->formats[f]);
+        put_cost(table, scan, name, scan->lowered[f].seconds, &gain, scan->lowered[f].activations,
+                 false);
     }
     putchar('\n');
     bool done =
@@ -245,7 +262,7 @@ bool scan_print(const Cli *cli, const ScanRecord *scan, Error *error) {
         cli_print_wrapped(text, 0);
     }
     if (scan->rounds > 0) {
-        snprintf(text, sizeof text, "The first policy did not hold; %d layer%s had to go higher.",
+        snprintf(text, sizeof text, "The first policy did not hold; it was made higher %d time%s.",
                  scan->rounds, scan->rounds == 1 ? "" : "s");
         cli_print_wrapped(text, 0);
     }

@@ -109,6 +109,23 @@ else
     echo "skip what a training was of: no sqlite3 to ask it with"
 fi
 
+# What a low norm does shows in no loss.
+sed 's/return { accuracy = .* } end,/return { accuracy = model.norm2(mp.ones(1, 32)):dtype() == "fp32" and 0.9 or 0.2 } end,/' \
+    "$folder/kept.lua" >"$folder/shows.lua"
+
+begin "norms that are evaluated worse rest again, all at once, and what multiplies stays low"
+run scan "$folder/shows.lua" -d cpu --threads 1 --quiet --formats bf16 --steps 4 --seeds 2 --within 50% --json
+expect_status 0
+tr '{' '\n' <"$folder/out" >"$folder/pieces"
+expect_out '"rounds":1,'
+for layer in norm1 norm2 places; do
+    [ "$(policy_of $layer)" = auto ] || fail "$layer is in $(policy_of $layer)"
+done
+[ "$(policy_of head)" = bf16 ] || fail "head is in $(policy_of head)"
+expect_out '"label":"policy"[^}]*"metric":0.9'
+expect_out '"keep_fp32":null'
+end
+
 begin "what --keep-fp32 names has no row, and blocks are what multiplies"
 scan --quick --json --formats bf16 --keep-fp32 all
 expect_no_out '"kept":"'

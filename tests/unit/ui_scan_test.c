@@ -248,6 +248,14 @@ static void enter_gives_the_policy_to_a_run_that_is_paused(void) {
     screen_scan.request(ui, REQUEST_ENTER);
     CHECK(ui->prompt.is_question);
     CHECK_INT(ui->prompt.run, record.id);
+    CHECK_CONTAINS(ui->prompt.label, "the policy of 4 layers");
+    ScanRecord *scan = scan_view_of(ui)->scan; // conv1 a norm, which the run keeps as it began
+    snprintf(scan->kept[0], SCAN_KIND_SIZE, "batch_norm");
+    screen_scan.request(ui, REQUEST_ENTER);
+    CHECK_CONTAINS(ui->prompt.label, "the policy of 3 layers");
+    CHECK_INT(scan_view_of(ui)->unit, 0);
+    screen_scan.request(ui, REQUEST_SCAN_CELL);
+    CHECK_INT(ui->screen, SCREEN_HOME); // its cell alone goes to the form
     close_screen();
 }
 

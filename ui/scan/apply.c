@@ -17,6 +17,11 @@ static const char *format_given(const ScanView *view, int unit) {
 
 // ---- to a run -----------------------------------------------------------------------------------
 
+// What a run keeps in fp32 it was told when it began: norms and embeddings are left to it.
+static bool is_sent(const ScanView *view, int unit) {
+    return format_given(view, unit)[0] && !scan_is_kept(view->scan, unit);
+}
+
 static void send_formats(Ui *ui, const char *text) {
     const ScanView *view = scan_view_of(ui);
     RunRecord run = {.id = 0};
@@ -28,7 +33,7 @@ static void send_formats(Ui *ui, const char *text) {
         LiveFormat formats[SCAN_MOST_UNITS];
         int count = 0;
         for (int i = 0; i < view->scan->unit_count; i++)
-            if (format_given(view, i)[0])
+            if (is_sent(view, i))
                 formats[count++] = (LiveFormat){view->scan->units[i], format_given(view, i)};
         ui_open_run(ui, run.id); // where it is seen, and taken back
         live_set_formats(ui, formats, count);
@@ -167,12 +172,15 @@ void scan_apply(Ui *ui, bool cell) {
         return;
     }
     view->wants_cell = cell;
-    const int64_t run = launch_may(ui) ? find_live_run(ui, view->scan) : 0;
+    int sent = 0;
+    for (int i = 0; i < view->scan->unit_count; i++)
+        sent += is_sent(view, i);
+    const int64_t run = launch_may(ui) && sent > 0 ? find_live_run(ui, view->scan) : 0;
     if (run == 0) {
         open_form(ui, view);
         return;
     }
-    snprintf(what, sizeof what, "the policy of %d layers", view->scan->unit_count);
+    snprintf(what, sizeof what, "the policy of %d layers", sent);
     if (cell)
         snprintf(what, sizeof what, "%.80s in %s", view->scan->units[view->unit],
                  view->scan->formats[view->format]);

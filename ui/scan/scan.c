@@ -313,7 +313,8 @@ static const char *scan_explain(PanelId panel) {
                "Below: how many times as fast as in fp32 a pass is with all layers in the format, "
                "of rounds that go through all formats in turn, and between what that lies; ? where "
                "rounds leave open whether it is faster. Enter gives the policy to "
-               "the run that goes on, else to the form; space the format under the cursor.";
+               "the run that goes on, which keeps norms and embeddings as it began, else to the "
+               "form; space the format under the cursor.";
     case PANEL_CELL:
         return "The layer and the format under the cursor in words: how far its own gradients and "
                "all together are from those of fp32, how the loss changes, and what the format "

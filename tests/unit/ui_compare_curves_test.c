@@ -1,4 +1,5 @@
 // The compare screen: what it draws of runs, curves and histograms, and how these are told apart.
+#include "ui/cells/words.h"
 #include "ui_compare_fixture.h"
 
 // Neither colours nor values do: two runs may have the same of both.
@@ -51,7 +52,7 @@ static void seeds_are_one_curve_with_a_band(void) {
     CHECK_CONTAINS(text, "b · bf16 n 8");
     CHECK_CONTAINS(text, " n  steps/s");
     CHECK_CONTAINS(text, "│▸a fp32      8     90.0");
-    CHECK_CONTAINS(draw_screen(120, 36), "a ━ fp32 n 8     1.9047±0.00"); // ± what seeds leave open
+    CHECK_CONTAINS(draw_screen(120, 36), "a ━ fp32 n 8      1.9073±0.0"); // ± what seeds leave open
     const CompareCurves *curves = &((CompareView *)ui->state[SCREEN_COMPARE])->curves;
     CHECK_INT(curves->count, 3);
     for (int i = 0; i < curves->count; i++) {
@@ -314,10 +315,39 @@ static void a_last_value_is_not_smoothed(void) {
     close_screen();
 }
 
+// Nor is one under the cross hair, or the mean of seeds: only curves are.
+static void values_at_the_cross_and_means_are_as_logged(void) {
+    char wanted[64];
+    double sum = 0;
+    open_screen(make_history(), 2);
+    ask(REQUEST_CROSS_HAIR); // at step 200
+    snprintf(wanted, sizeof wanted, "fp32, seed 1    %s│",
+             word_number(planted_loss(&planted[1], 200)).text);
+    for (int i = 0; i < COMPARE_SMOOTHINGS; i++) {
+        CHECK_CONTAINS(draw_screen(120, 36), wanted);
+        frame_clear(&ui->frame);
+        ask(REQUEST_SMOOTH);
+    }
+    draw_screen(120, 36);
+    close_screen();
+    open_screen(make_runs(six, 6), 6);
+    for (int i = 0; i < 6; i += 2)
+        sum += planted_loss(&six[i], PLANTED_STEPS);
+    snprintf(wanted, sizeof wanted, "a ━ fp32 n 3      %s±", word_number(sum / 3).text);
+    for (int i = 0; i < COMPARE_SMOOTHINGS; i++) {
+        CHECK_CONTAINS(draw_screen(120, 36), wanted);
+        frame_clear(&ui->frame);
+        ask(REQUEST_SMOOTH);
+    }
+    draw_screen(120, 36);
+    close_screen();
+}
+
 int main(void) {
-    RUN_TEST(a_last_value_is_not_smoothed);
     make_folder();
     atexit(remove_folder);
+    RUN_TEST(a_last_value_is_not_smoothed);
+    RUN_TEST(values_at_the_cross_and_means_are_as_logged);
     RUN_TEST(lines_are_told_apart_by_a_letter);
     RUN_TEST(the_legend_stands_off_the_curves);
     RUN_TEST(seeds_are_one_curve_with_a_band);

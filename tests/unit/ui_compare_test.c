@@ -1,4 +1,5 @@
 // The compare screen: what its panels say of runs, and how to reach what does not fit.
+#include "base/rune.h"
 #include "ui_compare_fixture.h"
 
 static void the_run_in_fp32_is_the_baseline_whenever_it_began(void) {
@@ -250,6 +251,62 @@ static void twins_are_called_so_and_keep_their_numbers(void) {
     close_screen();
 }
 
+// What differs stands at the end, in the middle or nowhere that has room; then it is the number.
+static void labels_that_are_cut_never_look_alike(void) {
+    static const char *const names[] = {"an_experiment_of_a_long_name_1_trained_on_this_card",
+                                        "an_experiment_of_a_long_name_2_trained_on_this_card",
+                                        "an_experiment_of_a_long_name_3_trained_on_that_card",
+                                        "an_experiment_of_a_long_name_3_trained_on_this_card",
+                                        "an_experiment_of_a_long_name_3_trained_on_this_card_again",
+                                        "short"};
+    enum { RUNS = sizeof names / sizeof *names, LEAST = 5, MOST = 60 };
+    Planted runs[RUNS];
+    for (int i = 0; i < RUNS; i++) {
+        runs[i] = planted[1];
+        runs[i].name = names[i];
+    }
+    open_screen(make_runs(runs, RUNS), RUNS);
+    const Comparison *comparison = ((CompareView *)ui->state[SCREEN_COMPARE])->comparison;
+    static CompareLabels labels;
+    CHECK_INT(comparison->group_count, RUNS);
+    for (int room = LEAST; room <= MOST; room++) {
+        compare_fit_labels(comparison, room, &labels);
+        CHECK_TEXT(labels.text[RUNS - 1], "short");
+        for (int i = 0; i < RUNS; i++) {
+            CHECK_MESSAGE(text_width(labels.text[i]) <= room, "%d: %s", room, labels.text[i]);
+            for (int other = 0; other < i; other++)
+                CHECK_MESSAGE(strcmp(labels.text[i], labels.text[other]) != 0, "%d: %s", room,
+                              labels.text[i]);
+        }
+    }
+    compare_fit_labels(comparison, LEAST, &labels);
+    CHECK_TEXT(labels.text[1], "#2");
+    close_screen();
+}
+
+// In the table, in the legend of means and on the page of memory, at every size.
+static void what_tells_runs_apart_is_on_the_screen(void) {
+    static const int sizes[][2] = {{60, 16}, {80, 24}, {100, 24}, {120, 36}};
+    Store *store = make_runs(six, 6);
+    CHECK_DONE(store_execute(store,
+                             "UPDATE runs SET precision = 'fp32', memory_activations = 500, "
+                             "experiment = 'networks_of_size_' || (1 + id % 2) || "
+                             "'_for_rather_small_images'",
+                             "", &error));
+    open_screen(store, 6);
+    for (int i = 0; i < 4; i++) {
+        const char *text = draw_screen(sizes[i][0], sizes[i][1]);
+        const bool is_told = strstr(text, "size_1_f") && strstr(text, "size_2_f");
+        CHECK_MESSAGE(is_told, "%d columns:\n%s", sizes[i][0], text);
+        frame_clear(&ui->frame);
+    }
+    ask(REQUEST_MEMORY);
+    const char *text = draw_screen(80, 24);
+    CHECK_CONTAINS(text, "size_1_f");
+    CHECK_CONTAINS(text, "size_2_f");
+    close_screen();
+}
+
 int main(void) {
     make_folder();
     atexit(remove_folder);
@@ -267,5 +324,7 @@ int main(void) {
     RUN_TEST(the_baseline_is_picked);
     RUN_TEST(the_result_is_the_one_that_leads);
     RUN_TEST(twins_are_called_so_and_keep_their_numbers);
+    RUN_TEST(labels_that_are_cut_never_look_alike);
+    RUN_TEST(what_tells_runs_apart_is_on_the_screen);
     return test_end();
 }

@@ -10,15 +10,23 @@
 #include "ui/cells/plot.h"
 #include "ui/screen.h"
 
-enum { COMPARE_MOST_CURVES = UI_MOST_COMPARED, COMPARE_SMOOTHINGS = 4 };
+enum {
+    COMPARE_MOST_CURVES = UI_MOST_COMPARED,
+    COMPARE_SMOOTHINGS = 4,
+    COMPARE_FITTED_SIZE = 2 * COMPARE_LABEL_SIZE // a label that has passed the sanitiser
+};
 
 typedef struct CompareCurves { // of all runs that are shown, or of their groups, ready to be drawn
     PlotPoint *points[COMPARE_MOST_CURVES];
     PlotPoint *extremes[COMPARE_MOST_CURVES]; // of the runs behind a mean; NULL: it is none
+    PlotPoint *logged[COMPARE_MOST_CURVES];   // not smoothed, as many: of these are values told
     PlotLine lines[COMPARE_MOST_CURVES];
-    char labels[COMPARE_MOST_CURVES][96], seeds[COMPARE_MOST_CURVES][32];
+    // A label may be cut, but for its tail: how many seeds. Seeds stand where there is room.
+    char labels[COMPARE_MOST_CURVES][COMPARE_FITTED_SIZE];
+    char tails[COMPARE_MOST_CURVES][32], seeds[COMPARE_MOST_CURVES][32];
     char letters[COMPARE_MOST_CURVES];
-    double last[COMPARE_MOST_CURVES]; // of a run, as it was logged: smoothing does not change it
+    int groups[COMPARE_MOST_CURVES];  // that the label is of; -1: it is of one run
+    double last[COMPARE_MOST_CURVES]; // of a run, the very last
     bool has_last[COMPARE_MOST_CURVES];
     int count;
     bool has_bands;
@@ -84,6 +92,13 @@ void compare_window(const CompareView *view, double *left, double *right); // of
 Ink compare_ink(const Comparison *comparison, int run);
 // At the end of its curves, in the legend and beside what came of it.
 char compare_letter(int group);
+
+// labels.c: of each group, in so many columns.
+typedef struct CompareLabels {
+    char text[COMPARE_MOST_CURVES][COMPARE_FITTED_SIZE];
+} CompareLabels;
+
+void compare_fit_labels(const Comparison *comparison, int room, CompareLabels *labels);
 
 // curves.c
 void compare_draw_curves(const CompareView *view, Area area, bool focused);

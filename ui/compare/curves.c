@@ -66,27 +66,44 @@ enum { BEFORE_LABEL = 4 };
 
 typedef struct Legend {
     Area area;
-    int columns, width, value; // entries beside each other; of one, and of its value
+    int columns, width; // entries beside each other, and of one
+    int label, value;   // of its parts: the label without what follows it, and the value
     bool has_seeds;
 } Legend;
 
-static int label_width(const CompareCurves *curves, bool has_seeds) {
+static int larger(int a, int b) {
+    return a > b ? a : b;
+}
+
+static int smaller(int a, int b) {
+    return a < b ? a : b;
+}
+
+static int widest_label(const CompareCurves *curves) {
     int widest = 0;
-    for (int i = 0; i < curves->count; i++) {
-        int width = text_width(curves->labels[i]) + (has_seeds ? text_width(curves->seeds[i]) : 0);
-        widest = width > widest ? width : widest;
-    }
+    for (int i = 0; i < curves->count; i++)
+        widest = larger(widest, text_width(curves->labels[i]));
+    return widest;
+}
+
+static int widest_tail(const CompareCurves *curves, bool has_seeds) {
+    int widest = 0;
+    for (int i = 0; i < curves->count; i++)
+        widest = larger(widest, text_width(curves->tails[i]) +
+                                    (has_seeds ? text_width(curves->seeds[i]) : 0));
     return widest;
 }
 
 // What it takes is not the curves', which would be drawn over.
 static Legend place_legend(const CompareView *view, Area *inside) {
-    enum { WIDE = 90, GAP = 2, WIDEST_LABEL = 40, VALUE = 9, WITH_INTERVAL = 17 };
+    enum { WIDE = 90, GAP = 2, WIDEST_LABEL = 28, VALUE = 9, WITH_INTERVAL = 17 };
     Legend legend = {.columns = 1, .has_seeds = inside->width >= WIDE};
     legend.value = legend.has_seeds && view->curves.has_bands ? WITH_INTERVAL : VALUE;
-    int label = label_width(&view->curves, legend.has_seeds), count = view->curves.count;
-    label = label < WIDEST_LABEL ? label : WIDEST_LABEL;
-    legend.width = BEFORE_LABEL + label + 1 + legend.value;
+    int count = view->curves.count;
+    int others = BEFORE_LABEL + widest_tail(&view->curves, legend.has_seeds) + 1 + legend.value;
+    int most = smaller(WIDEST_LABEL, inside->width - 1 - others);
+    legend.label = larger(smaller(widest_label(&view->curves), most), 1);
+    legend.width = legend.label + others;
     if (legend.has_seeds) {
         int left = inside->width - legend.width - GAP;
         legend.area = area_part(*inside, left + GAP, 0, legend.width, inside->height);
@@ -95,16 +112,15 @@ static Legend place_legend(const CompareView *view, Area *inside) {
     }
     legend.columns = (inside->width + GAP) / (legend.width + GAP);
     legend.columns = legend.columns > 0 ? legend.columns : 1;
-    int rows = (count + legend.columns - 1) / legend.columns, most = inside->height / 2;
-    rows = rows < most ? rows : most;
+    int rows = smaller((count + legend.columns - 1) / legend.columns, inside->height / 2);
     legend.area = area_part(*inside, 1, 0, inside->width - 1, rows);
     *inside = area_part(*inside, 0, rows, inside->width, inside->height - rows);
     legend.width += GAP;
     return legend;
 }
 
-// Without a cross that of a run is its last one, the same that other screens tell. Of a mean with
-// what is uncertain of it, where there is room.
+// As it was logged, however smooth the curve is; without a cross that of a run is its last one, the
+// same that other screens tell. Of a mean with what is uncertain of it, where there is room.
 static void write_value(const CompareView *view, const Legend *legend, int curve,
                         const PlotPoint *point, char *text, size_t size) {
     const bool is_mean = view->curves.extremes[curve] && point && point->high > point->low;
@@ -118,16 +134,22 @@ static void write_value(const CompareView *view, const Legend *legend, int curve
         snprintf(text, size, "%s", word_number(point->mean).text);
 }
 
-static void draw_entry(const CompareView *view, const Legend *legend, Area area, int i, double x) {
-    const PlotLine *line = &view->curves.lines[i];
-    char label[sizeof view->curves.labels[0] + sizeof view->curves.seeds[0]], value[48];
-    const PlotPoint *last = line->count > 0 ? &line->points[line->count - 1] : NULL;
-    const PlotPoint *point = !view->has_cross       ? last
-                             : has_come_to(line, x) ? point_at(line, x)
-                                                    : NULL;
+static void draw_entry(const CompareView *view, const Legend *legend, const CompareLabels *fitted,
+                       Area area, int i, double x) {
+    const CompareCurves *curves = &view->curves;
+    const PlotLine *line = &curves->lines[i];
+    PlotLine logged = *line;
+    char label[sizeof curves->labels[0] + sizeof curves->tails[0] + sizeof curves->seeds[0]];
+    char value[48];
+    logged.points = curves->logged[i];
+    const PlotPoint *last = logged.count > 0 ? &logged.points[logged.count - 1] : NULL;
+    const PlotPoint *point = !view->has_cross          ? last
+                             : has_come_to(&logged, x) ? point_at(&logged, x)
+                                                       : NULL;
     write_value(view, legend, i, point, value, sizeof value);
-    snprintf(label, sizeof label, "%s%s", view->curves.labels[i],
-             legend->has_seeds ? view->curves.seeds[i] : "");
+    snprintf(label, sizeof label, "%s%s%s",
+             curves->groups[i] < 0 ? curves->labels[i] : fitted->text[curves->groups[i]],
+             curves->tails[i], legend->has_seeds ? curves->seeds[i] : "");
     area_put(area, 0, 0, style_bold(line->ink), (unsigned char)view->curves.letters[i]);
     area_put(area, 2, 0, style_bold(line->ink), line->dotted ? GLYPH_DOT : GLYPH_BAR);
     area_outside(area, BEFORE_LABEL, 0, area.width - BEFORE_LABEL - legend->value - 1,
@@ -137,12 +159,14 @@ static void draw_entry(const CompareView *view, const Legend *legend, Area area,
 
 static void draw_legend(const CompareView *view, const Legend *legend, double x) {
     enum { GAP = 2 };
+    CompareLabels fitted;
+    compare_fit_labels(view->comparison, legend->label, &fitted);
     for (int i = 0; i < view->curves.count; i++) {
         int column = i % legend->columns * legend->width, row = i / legend->columns;
         int width = legend->width - (legend->has_seeds ? 0 : GAP);
         Area area = area_part(legend->area, column, row, width, 1);
         if (!area_is_empty(area))
-            draw_entry(view, legend, area, i, x);
+            draw_entry(view, legend, &fitted, area, i, x);
     }
 }
 
@@ -218,21 +242,19 @@ static const char *say_why_empty(const CompareView *view) {
 static void write_title(const CompareView *view, char *text, size_t size) {
     enum { BASELINE = 16 };
     const Comparison *comparison = view->comparison;
-    char name[2 * RECORD_NAME_SIZE] = "loss", base[2 * COMPARE_LABEL_SIZE] = "";
-    char short_base[2 * COMPARE_LABEL_SIZE] = "";
+    char name[2 * RECORD_NAME_SIZE] = "loss";
+    CompareLabels fitted = {0};
     int at = 0, count = comparison ? comparison->all_series_count : 0;
     if (comparison) {
-        const char *label = comparison->groups[0].label;
         sanitize_line(name, sizeof name, comparison->series, strlen(comparison->series));
-        sanitize_line(base, sizeof base, label, strlen(label));
-        word_shorten(short_base, sizeof short_base, base, BASELINE);
+        compare_fit_labels(comparison, BASELINE, &fitted);
     }
     while (at < count && strcmp(comparison->all_series[at], comparison->series) != 0)
         at++;
     Phrase phrase = phrase_begin(text, size);
     phrase_add(&phrase, "%s", name);
     if (view->shows_difference)
-        phrase_add(&phrase, " minus %.60s's", short_base);
+        phrase_add(&phrase, " minus %.60s's", fitted.text[0]);
     if (at < count && count > 1)
         phrase_add(&phrase, " (%d of %d)", at + 1, count);
 }

@@ -7,7 +7,6 @@
 
 #include "base/sanitize.h"
 #include "ui/cells/theme.h"
-#include "ui/cells/words.h"
 #include "ui/compare/compare.h"
 
 enum { MOST_MEANS = 512 }; // of a curve: more than columns tell apart, and each has its price
@@ -22,6 +21,7 @@ void compare_clear_curves(CompareCurves *curves) {
     for (int i = 0; i < curves->count; i++) {
         free(curves->points[i]);
         free(curves->extremes[i]);
+        free(curves->logged[i]);
     }
     *curves = (CompareCurves){0};
 }
@@ -42,7 +42,7 @@ void compare_window(const CompareView *view, double *left, double *right) {
 
 // ---- runs ---------------------------------------------------------------------------------------
 
-typedef struct Line { // smoothed points of a run, and how far they were read
+typedef struct Line { // points of a run, smoothed or not, and how far they were read
     int64_t seed;
     PlotPoint *points;
     int count, at;
@@ -50,7 +50,7 @@ typedef struct Line { // smoothed points of a run, and how far they were read
 } Line;
 
 // Without memory it has no points.
-static Line line_of(const CompareView *view, int run) {
+static Line line_of(const CompareView *view, int run, double smoothing) {
     const CompareCurve *curve = &view->comparison->losses[run];
     Line line = {.seed = view->comparison->runs[run].seed,
                  .points = calloc((size_t)curve->count + 1, sizeof *line.points)};
@@ -65,7 +65,7 @@ static Line line_of(const CompareView *view, int run) {
                         .high = point->max,
                         .bad = point->nans + point->infs + point->minus_infs > 0};
     }
-    plot_smooth(line.points, line.count, compare_smoothing(view));
+    plot_smooth(line.points, line.count, smoothing);
     return line;
 }
 
@@ -133,11 +133,11 @@ typedef struct Means {
     int made, pairs;              // how many, and of how many the difference is one of pairs
 } Means;
 
-static int take_lines(const CompareView *view, int group, Line *lines) {
+static int take_lines(const CompareView *view, int group, double smoothing, Line *lines) {
     const CompareSide *side = &view->comparison->groups[group];
     int count = 0;
     for (int i = 0; i < side->member_count && count < COMPARE_MOST_CURVES; i++) {
-        lines[count] = line_of(view, side->members[i]);
+        lines[count] = line_of(view, side->members[i], smoothing);
         if (lines[count].count > 0)
             count++;
         else
@@ -215,15 +215,18 @@ static int begin_curve(CompareView *view, int group, int run) {
     curves->lines[at] = (PlotLine){.ink = compare_ink(view->comparison, run),
                                    .spans = compare_smoothing(view) == 0,
                                    .dotted = group % 2 == 1};
-    curves->seeds[at][0] = 0;
+    curves->groups[at] = group;
+    curves->tails[at][0] = curves->seeds[at][0] = 0;
     curves->has_last[at] = false;
     return at;
 }
 
-static void end_curve(CompareCurves *curves, int at, PlotPoint *points, int count) {
+static void end_curve(CompareCurves *curves, int at, PlotPoint *points, PlotPoint *logged,
+                      int count) {
     curves->points[at] = points;
+    curves->logged[at] = logged;
     curves->lines[at].points = points;
-    curves->lines[at].count = points ? count : 0;
+    curves->lines[at].count = points && logged ? count : 0;
 }
 
 static void add_run(CompareView *view, int group, int run) {
@@ -231,50 +234,55 @@ static void add_run(CompareView *view, int group, int run) {
     CompareCurves *curves = &view->curves;
     const CompareCurve *raw = &view->comparison->losses[run];
     int at = begin_curve(view, group, run);
-    Line line = line_of(view, run);
+    Line line = line_of(view, run, compare_smoothing(view)), logged = line_of(view, run, 0);
     curves->has_last[at] = raw->count > 0;
     curves->last[at] = raw->count > 0 ? raw->points[raw->count - 1].last : (double)NAN;
-    end_curve(curves, at, line.points, line.count);
+    end_curve(curves, at, line.points, logged.points, line.count);
+    curves->groups[at] = -1; // its number tells it from all others
     snprintf(curves->labels[at], sizeof curves->labels[at], "#%lld %s", (long long)record->id,
              record->precision);
     snprintf(curves->seeds[at], sizeof curves->seeds[at], ", seed %lld", (long long)record->seed);
 }
 
-static void write_label(const CompareView *view, int group, const Means *means, char *text,
-                        size_t size) {
-    enum { LABEL = 28 };
+static void write_label(CompareView *view, int group, const Means *means, int at) {
+    CompareCurves *curves = &view->curves;
     const char *raw = view->comparison->groups[group].label;
-    char name[2 * COMPARE_LABEL_SIZE], label[2 * COMPARE_LABEL_SIZE];
-    sanitize_line(name, sizeof name, raw, strlen(raw));
-    word_shorten(label, sizeof label, name, LABEL);
+    char *tail = curves->tails[at];
+    sanitize_line(curves->labels[at], sizeof curves->labels[at], raw, strlen(raw));
     if (means->base_count == 0)
-        snprintf(text, size, "%.64s n %d", label, means->count);
-    else if (means->count == 1 && means->base_count == 1)
-        snprintf(text, size, "%.64s", label);
-    else
-        snprintf(text, size, "%.64s n %d, %d", label, means->count, means->base_count);
+        snprintf(tail, sizeof curves->tails[at], " n %d", means->count);
+    else if (means->count > 1 || means->base_count > 1)
+        snprintf(tail, sizeof curves->tails[at], " n %d, %d", means->count, means->base_count);
 }
 
-// Of the runs that have the series, or what they are apart from the baseline's that do.
-static void add_mean(CompareView *view, int group) {
-    CompareCurves *curves = &view->curves;
-    Means *means = calloc(1, sizeof *means);
-    if (!means)
-        return;
-    int at = begin_curve(view, group, view->comparison->groups[group].members[0]);
-    means->count = take_lines(view, group, means->lines);
+// Of the runs that have the series, or what they are apart from the baseline's that do. Without
+// memory it has no points.
+static void take_means(const CompareView *view, int group, double smoothing, Means *means) {
+    means->count = take_lines(view, group, smoothing, means->lines);
     if (view->shows_difference)
-        means->base_count = take_lines(view, 0, means->base);
+        means->base_count = take_lines(view, 0, smoothing, means->base);
     bool has_sides = means->count > 0 && (means->base_count > 0 || !view->shows_difference);
     if (has_sides)
         make_means(view, means);
-    end_curve(curves, at, means->points, means->made);
+    free_lines(means);
+}
+
+static void add_mean(CompareView *view, int group) {
+    CompareCurves *curves = &view->curves;
+    Means *means = calloc(2, sizeof *means), *logged = means + 1;
+    if (!means)
+        return;
+    int at = begin_curve(view, group, view->comparison->groups[group].members[0]);
+    take_means(view, group, compare_smoothing(view), means);
+    take_means(view, group, 0, logged);
+    end_curve(curves, at, means->points, logged->points,
+              means->made < logged->made ? means->made : logged->made);
     curves->extremes[at] = means->extremes;
     curves->lines[at].spans = true;
     curves->has_bands |= means->count > 1 && means->base_count != 1;
     curves->has_pairs |= means->pairs > 0;
-    write_label(view, group, means, curves->labels[at], sizeof curves->labels[at]);
-    free_lines(means);
+    write_label(view, group, means, at);
+    free(logged->extremes);
     free(means);
 }
 

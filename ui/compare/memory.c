@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/rune.h"
-#include "base/sanitize.h"
 #include "ui/cells/glyphs.h"
 #include "ui/cells/words.h"
 #include "ui/compare/compare.h"
@@ -63,8 +62,8 @@ static void draw_bar(Area area, int column, int row, int width, double share, In
 }
 
 // Purpose, letter, label, a bar on one scale for all, bytes, and that as a share of the baseline's.
-static void draw_row(const CompareView *view, Area area, int line, const Row *row, int label_width,
-                     double most) {
+static void draw_row(const CompareView *view, Area area, int line, const Row *row,
+                     const char *label, int label_width, double most) {
     enum { PURPOSE = 12, LETTER = 2, BYTES = 9, RATIO = 7 };
     const Comparison *comparison = view->comparison;
     const CompareSide *side = &comparison->groups[row->group];
@@ -77,7 +76,7 @@ static void draw_row(const CompareView *view, Area area, int line, const Row *ro
         area_text(area, 0, line, style_bold(INK_BRIGHT),
                   row->purpose < 0 ? "in all" : compare_purposes[row->purpose].name);
     area_put(area, PURPOSE, line, style_bold(ink), (unsigned char)compare_letter(row->group));
-    area_outside(area, PURPOSE + LETTER, line, label_width, style_of(ink), side->label);
+    area_text_cut(area, PURPOSE + LETTER, line, label_width, style_of(ink), label);
     if (right - BYTES - 1 > bar)
         draw_bar(area, bar, line, right - BYTES - 1 - bar, bytes / most, ink);
     area_text_right(area, right, line, style_of(INK_BRIGHT),
@@ -121,10 +120,12 @@ void compare_draw_memory(CompareView *view, Area area, bool focused) {
     view->memory_top = view->memory_top < last ? view->memory_top : last;
     view->memory_top = view->memory_top > 0 ? view->memory_top : 0;
     int label_width = label_width_of(view, inside.width / 4);
+    CompareLabels fitted;
+    compare_fit_labels(comparison, label_width, &fitted);
     for (int i = 0; i < room && view->memory_top + i < count; i++) {
         Row row = rows[view->memory_top + i];
         row.is_first |= i == 0; // its name has left
-        draw_row(view, inside, i, &row, label_width, most);
+        draw_row(view, inside, i, &row, fitted.text[row.group], label_width, most);
     }
     area_wrap(area_part(inside, 0, inside.height - foot, inside.width, foot), 0, style_of(INK_DIM),
               note);

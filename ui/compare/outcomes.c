@@ -30,12 +30,12 @@ static void write_mean(char *text, size_t size, const Statistic *value) {
 
 typedef struct Outcome {
     const char *title;
-    int width, least; // least: of the panel
+    int width, least; // least: of the panel, so that labels keep five columns and more
 } Outcome;
 
 static const Outcome outcomes[] = {
-    {"n", 2, 0},     {"steps/s", 8, 0},  {"speed", 6, 0},   {"memory", 8, 54},  {"of it", 6, 62},
-    {"mean", 13, 0}, {"result", 13, 46}, {"energy", 7, 80}, {"skipped", 8, 90},
+    {"n", 2, 0},     {"steps/s", 8, 0},  {"speed", 6, 0},   {"memory", 8, 61},  {"of it", 6, 68},
+    {"mean", 13, 0}, {"result", 13, 52}, {"energy", 7, 80}, {"skipped", 8, 90},
 };
 enum { OUTCOMES = sizeof outcomes / sizeof *outcomes, SEEDS = 0, MEAN = 5, RESULT = 6 };
 
@@ -58,36 +58,6 @@ static void outcome_cells(const Comparison *comparison, const CompareSide *side,
     snprintf(cells[8], 48, "%s", word_count(side->skipped).text);
 }
 
-// Whether another group's label would be cut to the same.
-static bool is_cut_alike(const Comparison *comparison, int group, int bytes) {
-    for (int i = 0; i < comparison->group_count; i++)
-        if (i != group && strncmp(comparison->groups[i].label, comparison->groups[group].label,
-                                  (size_t)bytes) == 0)
-            return true;
-    return false;
-}
-
-// Labels that begin alike are cut in the middle: runs are numbered at the end of their names.
-static void draw_label(Area area, int row, int room, Style style, const Comparison *comparison,
-                       int group) {
-    enum { LEAST_HEAD = 4 }; // of less nothing is understood
-    char clean[2 * COMPARE_LABEL_SIZE], label[2 * COMPARE_LABEL_SIZE];
-    const char *raw = comparison->groups[group].label;
-    sanitize_line(clean, sizeof clean, raw, strlen(raw));
-    word_rewrite(label, sizeof label, clean);
-    int head = (room - 1) / 2;
-    if (text_width(label) <= room || head < LEAST_HEAD ||
-        !is_cut_alike(comparison, group, room - 1)) {
-        area_text_cut(area, 1, row, room, style, label);
-        return;
-    }
-    const char *tail = label;
-    while (text_width(tail) > room - 1 - head)
-        rune_next(&tail);
-    area_text_cut(area, 1, row, head + 1, style, label);
-    area_text(area, 1 + head + 1, row, style, tail);
-}
-
 // The mean is of the series that is compared, and a result has the name of what it measures, where
 // there is room for it.
 static void write_title(const Comparison *comparison, int column, char *text, size_t size) {
@@ -103,37 +73,64 @@ static void write_title(const Comparison *comparison, int column, char *text, si
     sanitize_line(text, size, shown, strlen(shown));
 }
 
+enum { CURSOR = 1, LETTER = 1, BEFORE_LABEL = CURSOR + LETTER + 1 };
+
+static bool has_seeds(const Comparison *comparison) {
+    return comparison->group_count < comparison->run_count;
+}
+
+static bool has_column(const Comparison *comparison, int width, int column) {
+    enum { FOR_SEEDS = 7 }; // what all that seeds add takes from the labels
+    const int least = outcomes[column].least;
+    if (column == SEEDS)
+        return has_seeds(comparison);
+    return width >= least + (has_seeds(comparison) && least > 0 ? FOR_SEEDS : 0);
+}
+
+// With the gap before it.
+static int column_width(const Comparison *comparison, int column) {
+    enum { INTERVAL = 2 }; // more where there may be one
+    const bool may_have = has_seeds(comparison) && (column == MEAN || column == RESULT);
+    return outcomes[column].width + 1 + (may_have ? INTERVAL : 0);
+}
+
+// What columns leave to labels.
+static int label_room(const Comparison *comparison, int width) {
+    int room = width - BEFORE_LABEL;
+    for (int i = 0; i < OUTCOMES; i++)
+        room -= has_column(comparison, width, i) ? column_width(comparison, i) : 0;
+    return room;
+}
+
 // A title row when `group` is negative.
-static void draw_outcome(Area area, int row, const CompareView *view, int group) {
-    const Comparison *comparison = view->comparison;
-    const bool is_hidden = group >= 0 && compare_is_group_hidden(view, group);
-    const CompareSide *side = group >= 0 ? &comparison->groups[group] : NULL;
-    enum { INTERVAL = 2, FOR_SEEDS = 12 }; // more for one; what all of it takes from the labels
-    const bool has_seeds = comparison->group_count < comparison->run_count;
+static void draw_cells(Area area, int row, const Comparison *comparison, int group, Ink ink) {
     char cells[OUTCOMES][48];
     int at = area.width;
-    if (side)
-        outcome_cells(comparison, side, cells);
+    if (group >= 0)
+        outcome_cells(comparison, &comparison->groups[group], cells);
     for (int i = OUTCOMES - 1; i >= 0; i--) {
-        int least = outcomes[i].least + (has_seeds && outcomes[i].least > 0 ? FOR_SEEDS : 0);
-        if (area.width < least || (i == SEEDS && !has_seeds))
+        if (!has_column(comparison, area.width, i))
             continue;
-        if (!side)
+        if (group < 0)
             write_title(comparison, i, cells[i], sizeof cells[i]);
-        area_text_right(area, at, row, style_of(side && !is_hidden ? INK_BRIGHT : INK_DIM),
-                        cells[i]);
-        at -= outcomes[i].width + 1 + (has_seeds && (i == MEAN || i == RESULT) ? INTERVAL : 0);
+        area_text_right(area, at, row, style_of(ink), cells[i]);
+        at -= column_width(comparison, i);
     }
-    if (!side)
-        return;
+}
+
+static void draw_outcome(Area area, int row, const CompareView *view, int group,
+                         const char *label) {
+    const Comparison *comparison = view->comparison;
+    const CompareSide *side = &comparison->groups[group];
+    const bool is_hidden = compare_is_group_hidden(view, group);
     Style style =
         is_hidden ? style_of(INK_DIM) : style_bold(compare_ink(comparison, side->members[0]));
+    draw_cells(area, row, comparison, group, is_hidden ? INK_DIM : INK_BRIGHT);
     if (group == view->cursor)
         area_put(area, 0, row, style_bold(INK_ACCENT), GLYPH_CURSOR);
-    enum { LABEL = 2 };
-    area_put(area, 1, row, style, is_hidden ? GLYPH_DASH : (unsigned char)compare_letter(group));
-    draw_label(area_part(area, LABEL, 0, area.width - LABEL, area.height), row, at - 1 - LABEL,
-               style, comparison, group);
+    area_put(area, CURSOR, row, style,
+             is_hidden ? GLYPH_DASH : (unsigned char)compare_letter(group));
+    area_text_cut(area, BEFORE_LABEL, row, label_room(comparison, area.width), style, label);
 }
 
 static bool describe_parting(const CompareSide *side, char *text, size_t size) {
@@ -214,11 +211,14 @@ static int draw_groups(CompareView *view, Area inside) {
     first = view->cursor < first ? view->cursor : first;
     first = view->cursor >= first + shown ? view->cursor - shown + 1 : first;
     view->first_group = first + shown <= count ? first : count - shown;
-    draw_outcome(inside, 0, view, -1);
+    CompareLabels fitted;
+    compare_fit_labels(view->comparison, label_room(view->comparison, inside.width), &fitted);
+    draw_cells(inside, 0, view->comparison, -1, INK_DIM);
     if (shown < count)
         area_print(inside, 1, 0, style_of(INK_WARN), "%d/%d", view->cursor + 1, count);
     for (int i = 0; i < shown; i++)
-        draw_outcome(inside, TITLES + i, view, view->first_group + i);
+        draw_outcome(inside, TITLES + i, view, view->first_group + i,
+                     fitted.text[view->first_group + i]);
     return TITLES + shown;
 }
 

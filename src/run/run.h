@@ -51,15 +51,17 @@ typedef struct RunOptions { // borrowed; must outlive the run
     const char *precision;  // NULL: what the experiment says, else "auto"
     const RunLayerRule *layers;
     int layer_count;
-    const char *loss_scale; // NULL: what the precision asks for
-    const char *recipe;     // of scaled formats; NULL: the usual one
-    const char *keep_fp32;  // precision/keep.h; NULL: as the precision has it
-    const char *device;     // "auto", "cpu", "ref", ...
-    int threads;            // 0: all processors
-    const char *ways;       // by which the device computes (kernel/kernel.h); NULL: its own choice
-    bool evaluates;         // a trained model is looked at, in formats of evaluation alone too
-    bool no_capture;        // steps are not captured, on a device that would
-    bool profiles;          // every step is timed, part by part: for run_profile
+    const RunLayerRule *fork_layers; // of the fork that begins where this one ends: checked, too,
+    int fork_layer_count;            // before anything is trained
+    const char *loss_scale;          // NULL: what the precision asks for
+    const char *recipe;              // of scaled formats; NULL: the usual one
+    const char *keep_fp32;           // precision/keep.h; NULL: as the precision has it
+    const char *device;              // "auto", "cpu", "ref", ...
+    int threads;                     // 0: all processors
+    const char *ways; // by which the device computes (kernel/kernel.h); NULL: its own choice
+    bool evaluates;   // a trained model is looked at, in formats of evaluation alone too
+    bool no_capture;  // steps are not captured, on a device that would
+    bool profiles;    // every step is timed, part by part: for run_profile
     const RunSetting *settings;
     int setting_count;
     uint64_t seed;

@@ -138,11 +138,15 @@ bool run_check_layers(Run *run, Error *error) {
     RunState *state = run_state(run);
     if (state->knows_layers)
         return true;
-    for (int i = 0; i < run->options->layer_count; i++)
-        if (!check_rule(run, &run->options->layers[i], error))
+    const RunOptions *options = run->options;
+    for (int i = 0; i < options->layer_count; i++)
+        if (!check_rule(run, &options->layers[i], error))
+            return false;
+    for (int i = 0; i < options->fork_layer_count; i++)
+        if (!check_rule(run, &options->fork_layers[i], error))
             return false;
     state->knows_layers = true;
-    if (run->options->layer_count > 0)
+    if (options->layer_count > 0)
         run_announce(run);
     return twin_layers_known(state, error);
 }

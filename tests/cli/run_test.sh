@@ -154,6 +154,13 @@ expect_error 2 "no layer of the model has such a name"
 expect_out "$no_run"
 run show refused
 expect_error 2 "no such run"
+run run "$folder/declared.lua" --name earlier --quiet
+sed -i 's/print("a step")/error "it trained again"/' "$folder/declared.lua"
+run fork earlier --at 1 --quiet --layer hed=fp32
+expect_error 2 "--layer hed: no layer of the model has such a name; did you mean head?"
+run fork earlier --at 1 --quiet --layer head=fp32
+expect_error 1 "it trained again"
+sed -i 's/error "it trained again"/print("a step")/' "$folder/declared.lua"
 run run "$tiny" --name parent --json --quiet
 expect_status 2
 expect_out '^{"id":null,"name":null,"experiment":"tiny"'

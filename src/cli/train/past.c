@@ -15,6 +15,7 @@ void past_clear(Past *past) {
     free(past->rows);
     free(past->orders);
     free(past->own);
+    free(past->own_layers);
 }
 
 // ---- the past -----------------------------------------------------------------------------------
@@ -117,10 +118,13 @@ static bool is_inherited(const char *name, bool in_place) {
 
 bool past_keep_own(Cli *cli, Past *past, Error *error) {
     past->own_count = cli->run.typed_count;
+    past->own_layer_count = cli->run.layer_count;
     past->own = malloc(((size_t)past->own_count + 1) * sizeof *past->own);
-    if (!past->own)
+    past->own_layers = malloc(((size_t)past->own_layer_count + 1) * sizeof *past->own_layers);
+    if (!past->own || !past->own_layers)
         return error_fail(error, ERROR_MEMORY, "no memory for the options");
     memcpy(past->own, cli->typed, (size_t)past->own_count * sizeof *past->own);
+    memcpy(past->own_layers, cli->layers, (size_t)past->own_layer_count * sizeof *past->own_layers);
     return true;
 }
 

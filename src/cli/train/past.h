@@ -21,6 +21,8 @@ typedef struct Past {
     RunPast past;      // the runs that it was forked from
     RecordOption *own; // options typed now
     int own_count;
+    RunLayerRule *own_layers; // and what of them sets layers
+    int own_layer_count;
 } Past;
 
 void past_clear(Past *past);

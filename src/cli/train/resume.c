@@ -149,6 +149,8 @@ static bool train_up_to(Cli *cli, const Past *past, int64_t step, const char *fo
         cli->run.name = past->record.name;
         cli->run.orders = past->orders;
         cli->run.order_count = past->order_count;
+        cli->run.fork_layers = past->own_layers;
+        cli->run.fork_layer_count = past->own_layer_count;
         if (checkpoint)
             cli->weights = NULL;
         if (!cli->quiet)
@@ -157,7 +159,7 @@ static bool train_up_to(Cli *cli, const Past *past, int64_t step, const char *fo
                     (long long)step);
         done = training_run(cli, &plan, error);
         cli->run.name = name;
-        cli->run.order_count = 0;
+        cli->run.order_count = cli->run.fork_layer_count = 0;
     }
     checkpoint_close(checkpoint);
     return done;

@@ -111,7 +111,8 @@ typedef struct ParameterMove {
 typedef struct OptimizerNote { // what the host knew when the step was reported
     GradientsNote gradients;
     bool measured;
-    double rate; // the base rate
+    double rate;     // the base rate
+    uint64_t scaler; // the number of the one that it was last stepped by; 0: none
     int progress, moved;
 } OptimizerNote; // all zero: empty
 

@@ -33,6 +33,7 @@ struct Optimizer {
     double *rates;      // [1 + group_count], as UpdateRule has them
     bool rates_changed; // since they were written there
     bool measured;      // the last update was
+    uint64_t scaler;    // the number of the one that last unscaled for it; 0: none did
 };
 
 // The share of the base rate that a group takes, as it was kept; what is none is left out.

@@ -8,6 +8,7 @@ bool optimizer_add_report(const Optimizer *optimizer, Reports *reports, Optimize
     size_t moved = (size_t)optimizer->gradients->count * sizeof(ParameterMove);
     note->measured = optimizer->measured;
     note->rate = optimizer_rate(optimizer);
+    note->scaler = optimizer->scaler;
     return gradients_report(optimizer->gradients, reports, &note->gradients, error) &&
            reports_add(reports, optimizer->progress, sizeof(Progress), &note->progress, error) &&
            (!note->measured || reports_add(reports, optimizer->moved, moved, &note->moved, error));

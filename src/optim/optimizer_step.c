@@ -136,6 +136,7 @@ bool optimizer_unscale(Optimizer *optimizer, Scaler *scaler, Error *error) {
     ProfileStart began = profile_begin_work(optimizer->engine);
     bool done = scaler_unscale(scaler, optimizer->gradients, error);
     profile_end_work(optimizer->engine, WORK_SCAN, began);
+    optimizer->scaler = scaler_number(scaler);
     return done;
 }
 
@@ -143,6 +144,7 @@ bool optimizer_step_scaled(Optimizer *optimizer, Scaler *scaler, Error *error) {
     ProfileStart began = profile_begin_work(optimizer->engine);
     bool done = scaler_prepare_step(scaler, optimizer->gradients, error);
     profile_end_work(optimizer->engine, WORK_SCAN, began);
+    optimizer->scaler = scaler_number(scaler);
     if (!done)
         return false;
     if (!optimizer_step(optimizer, error)) {

@@ -81,6 +81,13 @@ uint64_t scaler_number(const Scaler *scaler) {
     return scaler->number;
 }
 
+Scaler *scalers_find(const Scalers *scalers, uint64_t number) {
+    Scaler *scaler = scalers->first;
+    while (scaler && scaler->number != number)
+        scaler = scaler->next;
+    return scaler;
+}
+
 // ---- the iteration ------------------------------------------------------------------------------
 
 Tensor *scaler_begin(Scaler *scaler) {
@@ -226,9 +233,7 @@ static bool unscale_others(Scaler *scaler, Gradients *gradients, Error *error) {
     GradPart own;
     int at;
     for (const GradPart *part; (part = gradients_scaled_part(gradients, &own, &at));) {
-        Scaler *other = scaler->scalers->first;
-        while (other && other->number != part->carries)
-            other = other->next;
+        Scaler *other = scalers_find(scaler->scalers, part->carries);
         const Served *served = other ? scaler_served_find(other, gradients) : NULL;
         if (served && served->stage == STAGE_STEPPED)
             return out_of_turn("step", served, error);

@@ -44,6 +44,7 @@ const ScaleRule *scaler_rule(const Scaler *scaler);
 // this scaler leaves it as it is. The product is then marked with scaler_number.
 Tensor *scaler_begin(Scaler *scaler);
 uint64_t scaler_number(const Scaler *scaler);
+Scaler *scalers_find(const Scalers *scalers, uint64_t number); // NULL: it is gone, or never was
 // Rounds the gradients to their layers' formats, counts, checks, unscales (the one pass).
 bool scaler_unscale(Scaler *scaler, Gradients *gradients, Error *error) MUST_CHECK;
 // Whether it has unscaled these in this iteration, and they were not stepped on since.

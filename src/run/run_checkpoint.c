@@ -262,6 +262,12 @@ static void restore_watched(Run *run) {
         state->watched[i].skipped = report.skipped;
     }
     state->watched_scaler = run->scaler;
+    const Scalers *scalers = &run->engine->scalers;
+    for (uint64_t number = 1; number <= scalers->numbered; number++) {
+        Scaler *scaler = scalers_find(scalers, number);
+        if (scaler && scaler != run->scaler)
+            *run_seen_scale(state, number) = (SeenScale){number, scaler_get(scaler)};
+    }
 }
 
 bool run_restore(Run *run, Checkpoint *checkpoint, Inventory *inventory,

@@ -9,18 +9,23 @@ typedef struct Vanished {
     double lost, all; // elements, over all parameters
     double worst;     // share in one of them
     const char *worst_name;
+    double scale; // of that one, since the step
 } Vanished;
 
-static double scale_of(const Run *run, const StepNote *note) {
-    return note->scaler ? run->scale_last : 1;
+static double scale_now(const StepScale *scale) {
+    return scale->state ? (double)scale->state->scale : 1;
 }
 
-bool run_scale_moves(const StepNote *note) {
-    ScaleKind kind = note->scaler ? note->rule.kind : SCALE_NONE;
-    return kind != SCALE_NONE && kind != SCALE_STATIC;
+bool run_scale_moves(const ScaleRule *rule) {
+    return rule && rule->kind != SCALE_NONE && rule->kind != SCALE_STATIC;
 }
 
-static void add_vanished(Vanished *sum, const Tensor *tensor, const GradStats *stats) {
+static void add_vanished(Vanished *sum, const Tensor *tensor, const GradStats *stats,
+                         const StepScale *scale) {
+    if (run_scale_moves(scale->rule))
+        return;
+    if (!(sum->all > 0))
+        sum->scale = scale_now(scale);
     // Zeros among others are no loss: a unit that is off has them. A gradient of nothing but
     // zeros vanished further up, in those of activations.
     bool is_gone = stats->zeros + stats->flushed == stats->count;
@@ -31,23 +36,24 @@ static void add_vanished(Vanished *sum, const Tensor *tensor, const GradStats *s
     if (all > 0 && lost / all > sum->worst && parameter_of(tensor)) {
         sum->worst = lost / all;
         sum->worst_name = parameter_of(tensor)->name;
+        sum->scale = scale_now(scale);
     }
 }
 
 // The scale moves, and still does not do for this one.
-static void check_flushed(Run *run, const StepNote *note, const Tensor *tensor, Format round_to,
+static void check_flushed(Run *run, const StepScale *scale, const Tensor *tensor, Format round_to,
                           const GradStats *stats) {
     const double worth_saying = 0.5;
     double all = (double)(stats->count - stats->zeros);
-    if (!run_scale_moves(note) || !parameter_of(tensor) || round_to != FORMAT_FP16 || !(all > 0) ||
-        (double)stats->flushed < worth_saying * all)
+    if (!run_scale_moves(scale->rule) || !parameter_of(tensor) || round_to != FORMAT_FP16 ||
+        !(all > 0) || (double)stats->flushed < worth_saying * all)
         return;
     const char *layer = run_layer_of(run, tensor);
     run_diagnose(run, DIAGNOSIS_FLUSHED, layer,
                  "%.0f %% of the gradients of %.60s became zero in fp16 at scale %s, the largest "
                  "is %.2g: use --layer %.60s=bf16, or a larger scale",
                  100 * (double)stats->flushed / all, run_name_of(tensor),
-                 shortest_of_float(scale_of(run, note)).text, (double)stats->largest,
+                 shortest_of_float(scale_now(scale)).text, (double)stats->largest,
                  layer[0] ? layer : "NAME");
 }
 
@@ -61,20 +67,22 @@ static void check_missing(Run *run, const Tensor *tensor, const GradientNote *no
                  run_name_of(tensor), (long long)run->step);
 }
 
-static void check_scale(Run *run, const StepNote *note, const Vanished *sum) {
+static void check_scale(Run *run, const Vanished *sum) {
     const double worth_saying = 0.05;
-    if (policy_preset(run->engine->policy)->low != FORMAT_FP16 || run_scale_moves(note))
+    if (policy_preset(run->engine->policy)->low != FORMAT_FP16)
         return;
     if (!(sum->all > 0) || sum->lost / sum->all < worth_saying)
         return;
     run_diagnose(run, DIAGNOSIS_NO_SCALER, "",
                  "%.0f %% of the gradients became zero in fp16 at scale %s (%.0f %% in %.60s): use "
                  "--loss-scale dynamic",
-                 100 * sum->lost / sum->all, shortest_of_float(scale_of(run, note)).text,
-                 100 * sum->worst, sum->worst_name ? sum->worst_name : "one");
+                 100 * sum->lost / sum->all, shortest_of_float(sum->scale).text, 100 * sum->worst,
+                 sum->worst_name ? sum->worst_name : "one");
 }
 
-static void look_at(Run *run, const StepReport *report, int at, Vanished *sum) {
+static void look_at(RunState *state, const StepReport *report, int at, Vanished *sum) {
+    Run *run = &state->run;
+    const StepScale scale = run_scale_of(state, report, at);
     const Optimizer *optimizer = run->optimizers[at];
     const GradientNote *notes = report->note->optimizers[at].gradients.each;
     bool is_to_have_all = run->step == FIRST_LOOK && run_reported(report, at).applied > 0;
@@ -83,8 +91,8 @@ static void look_at(Run *run, const StepReport *report, int at, Vanished *sum) {
         const Tensor *tensor = optimizer_parameter(optimizer, i);
         const GradStats *stats = run_reported_stats(report, at, i, &room);
         if (stats) {
-            add_vanished(sum, tensor, stats);
-            check_flushed(run, report->note, tensor, notes[i].round_to, stats);
+            add_vanished(sum, tensor, stats, &scale);
+            check_flushed(run, &scale, tensor, notes[i].round_to, stats);
         }
         if (is_to_have_all)
             check_missing(run, tensor, &notes[i]);
@@ -97,6 +105,6 @@ void run_check_gradients(RunState *state, const StepReport *report) {
         return;
     Vanished sum = {0};
     for (int i = 0; i < report->note->optimizer_count; i++)
-        look_at(run, report, i, &sum);
-    check_scale(run, report->note, &sum);
+        look_at(state, report, i, &sum);
+    check_scale(run, &sum);
 }

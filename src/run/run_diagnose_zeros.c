@@ -164,7 +164,8 @@ static void tell(RunState *state, const StepReport *report) {
 
 // Of fp16 at a scale that does not move, that is told.
 static bool is_told_elsewhere(const Run *run, const StepNote *note) {
-    return policy_preset(run->engine->policy)->low == FORMAT_FP16 && !run_scale_moves(note);
+    return policy_preset(run->engine->policy)->low == FORMAT_FP16 &&
+           !run_scale_moves(note->scaler ? &note->rule : NULL);
 }
 
 void run_check_zeros(RunState *state, const StepReport *report, unsigned applied) {

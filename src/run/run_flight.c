@@ -74,7 +74,7 @@ static void keep_looks(FlightRing *ring, const Lookout *lookout, int64_t at) {
         row[KEPT_ACTIVATION] = known(lookout, lookout->forward, layer);
         row[KEPT_GRADIENT] = known(lookout, lookout->backward, layer);
         row[KEPT_WEIGHT] = known(lookout, lookout->weights, layer);
-        row[KEPT_NEAR] = NAN;
+        row[KEPT_NEAR] = row[KEPT_SCALE] = NAN;
     }
 }
 
@@ -123,13 +123,15 @@ static uint64_t count_near(const GradStats *stats, Format format, double scale) 
 }
 
 // What is counted of gradients comes with the report.
-static void add_gradients(RunState *state, const StepReport *report, int64_t at, double scale) {
+static void add_gradients(RunState *state, const StepReport *report, int64_t at,
+                          double scale_before) {
     FlightRing *ring = &state->flight;
     GradStats room;
-    ring->scale[at % FLIGHT_STEPS] = scale;
+    ring->scale[at % FLIGHT_STEPS] = scale_before;
     for (int i = 0; i < report->note->optimizer_count; i++) {
         const Optimizer *optimizer = state->run.optimizers[i];
         const GradientNote *notes = report->note->optimizers[i].gradients.each;
+        const double scale = run_scale_of(state, report, i).before;
         for (int k = 0; k < optimizer_parameter_count(optimizer); k++) {
             const GradStats *stats = run_reported_stats(report, i, k, &room);
             const Parameter *parameter = parameter_of(optimizer_parameter(optimizer, k));
@@ -142,6 +144,7 @@ static void add_gradients(RunState *state, const StepReport *report, int64_t at,
                 (float)((double)count_near(stats, notes[k].round_to, scale) / (double)stats->count);
             row[KEPT_GRADIENT] = fmaxf(row[KEPT_GRADIENT], largest); // either may be NaN
             row[KEPT_NEAR] = fmaxf(row[KEPT_NEAR], near);
+            row[KEPT_SCALE] = (float)scale;
         }
     }
 }
@@ -188,25 +191,34 @@ static const FaultOrigin *origin_of(const Engine *engine, const BrokenGradient *
 }
 
 // Whether a smaller scale would have done, and the rule makes it smaller.
-static bool is_for_the_scale(const StepNote *note, const FaultOrigin *origin, double scale) {
-    const ScaleKind kind = note->scaler ? note->rule.kind : SCALE_NONE;
+static bool is_for_the_scale(const StepScale *scale, const FaultOrigin *origin) {
+    const ScaleKind kind = scale->rule ? scale->rule->kind : SCALE_NONE;
     const bool falls = kind != SCALE_NONE && kind != SCALE_STATIC &&
-                       scale > (kind == SCALE_DYNAMIC ? fmax(note->rule.floor, 0) : 1);
+                       scale->before > (kind == SCALE_DYNAMIC ? fmax(scale->rule->floor, 0) : 1);
     const bool overflows = origin && origin->is_backward &&
                            (origin->cause == FAULT_OVERFLOWED || origin->cause == FAULT_SUMMED);
     return falls && (!origin || origin->scales || overflows);
 }
 
-void run_fly(RunState *state, const StepReport *report, double scale, bool was_skipped) {
+// Of the optimizer that skipped the step, else of the one that marks the steps.
+static StepScale scale_in(const RunState *state, const StepReport *report, double before,
+                          bool was_skipped) {
+    const StepNote *note = report->note;
+    if (was_skipped)
+        return run_scale_of(state, report, state->waiting.optimizer);
+    return note->scaler ? (StepScale){&note->rule, run_reported_scale(report), before, false}
+                        : (StepScale){.before = 1};
+}
+
+void run_fly(RunState *state, const StepReport *report, double scale_before, bool was_skipped) {
     const StepNote *note = report->note;
     const Lookout *lookout = &state->run.engine->lookout;
     const int64_t at = run_flight_at(&state->flight, note->step);
     if (state->run.is_silent || state->flight.is_told)
         return;
-    if (!note->scaler)
-        scale = 1;
+    const StepScale scale = scale_in(state, report, scale_before, was_skipped);
     if (at >= 0)
-        add_gradients(state, report, at, scale);
+        add_gradients(state, report, at, note->scaler ? scale_before : 1);
     const FaultOrigin *origin = lookout_origin(lookout, note->faults.of_loss);
     BrokenGradient broken = {.tensor = NULL};
     if (!origin && was_skipped && lookout->is_open) {
@@ -217,7 +229,7 @@ void run_fly(RunState *state, const StepReport *report, double scale, bool was_s
     // What overflows on the way forward and is divided by makes a nan on the way back.
     const FaultOrigin *first = lookout_origin(lookout, note->faults.of_overflow);
     if (origin && origin->is_backward && origin->is_nan && first && at >= 0 &&
-        !is_for_the_scale(note, origin, scale)) {
+        !is_for_the_scale(&scale, origin)) {
         run_tell_vanished(state, first, was_skipped);
         return;
     }
@@ -226,6 +238,6 @@ void run_fly(RunState *state, const StepReport *report, double scale, bool was_s
         run_check_buffer(state, kept);
     if (!origin)
         origin = kept;
-    if ((origin || broken.tensor) && !is_for_the_scale(note, origin, scale))
-        run_tell_flight(state, origin, broken.tensor, scale, was_skipped);
+    if ((origin || broken.tensor) && !is_for_the_scale(&scale, origin))
+        run_tell_flight(state, origin, broken.tensor, &scale, was_skipped);
 }

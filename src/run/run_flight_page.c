@@ -13,9 +13,9 @@ typedef struct Telling {
     RunState *state;
     const FaultOrigin *origin; // NULL: a gradient was rounded
     const Tensor *parameter;   // whose gradient is not finite; NULL: the loss is not
-    double scale;
-    bool was_skipped; // and what running statistics kept was taken back
-    bool vanished;    // the loss is finite: something finite was made of it
+    const StepScale *scale;    // that it was multiplied by
+    bool was_skipped;          // and what running statistics kept was taken back
+    bool vanished;             // the loss is finite: something finite was made of it
     Format format;
     const char *layer; // "": outside of all
     Flight flight;
@@ -88,7 +88,7 @@ static void name_tensor(Telling *telling) {
     if (origin->scales) {
         snprintf(flight->tensor, sizeof flight->tensor, "loss times its scale");
         snprintf(flight->sentence, sizeof flight->sentence, "the loss times its scale, %s",
-                 shortest_of_float(telling->scale).text);
+                 shortest_of_float(telling->scale->before).text);
         return;
     }
     if (is_buffer(telling)) {
@@ -193,11 +193,13 @@ static void copy_way(Telling *telling, int layer) {
         const float *row =
             ring->values + ((at % FLIGHT_STEPS) * ring->layers + layer) * (int64_t)KEPT_VALUES;
         flight->steps[i] = ring->step[at % FLIGHT_STEPS];
-        flight->each[i] = (FlightWay){.activation = (double)row[KEPT_ACTIVATION],
-                                      .gradient = (double)row[KEPT_GRADIENT],
-                                      .weight = (double)row[KEPT_WEIGHT],
-                                      .near = (double)row[KEPT_NEAR],
-                                      .scale = ring->scale[at % FLIGHT_STEPS]};
+        flight->each[i] =
+            (FlightWay){.activation = (double)row[KEPT_ACTIVATION],
+                        .gradient = (double)row[KEPT_GRADIENT],
+                        .weight = (double)row[KEPT_WEIGHT],
+                        .near = (double)row[KEPT_NEAR],
+                        .scale = isnan(row[KEPT_SCALE]) ? ring->scale[at % FLIGHT_STEPS]
+                                                        : (double)row[KEPT_SCALE]};
     }
     if (flight->count == 0)
         return;
@@ -291,18 +293,19 @@ static void change_format(Telling *telling, Format to) {
 
 static void mend_overflow(Telling *telling) {
     Flight *flight = &telling->flight;
-    const ScaleRule *rule =
-        telling->state->run.scaler ? scaler_rule(telling->state->run.scaler) : NULL;
-    if (is_backward(telling) && rule && rule->kind == SCALE_STATIC && telling->scale > 1) {
+    const StepScale *scale = telling->scale;
+    const bool is_fixed = scale->rule && scale->rule->kind == SCALE_STATIC;
+    if (is_backward(telling) && is_fixed && scale->before > 1) {
         snprintf(flight->remedy, sizeof flight->remedy,
-                 "the loss scale %s is fixed and too large: one that finds its own, --loss-scale "
-                 "dynamic",
-                 shortest_of_float(telling->scale).text);
-        snprintf(flight->change, sizeof flight->change, "loss_scale=dynamic");
+                 "the loss scale %s is fixed and too large: one that finds its own, %s",
+                 shortest_of_float(scale->before).text,
+                 scale->is_other ? "mp.scaler \"dynamic\"" : "--loss-scale dynamic");
+        if (!scale->is_other)
+            snprintf(flight->change, sizeof flight->change, "loss_scale=dynamic");
         return;
     }
     if (run_mend_grown(telling->state, flight) ||
-        (is_backward(telling) && run_mend_large(telling->state, telling->scale, flight)))
+        (is_backward(telling) && run_mend_large(telling->state, scale->before, flight)))
         return;
     snprintf(flight->remedy, sizeof flight->remedy,
              "%s ends at %.5g: %s in %s, which ends where fp32 does", format_name(telling->format),
@@ -402,8 +405,8 @@ static const char *cause_name(const Telling *telling) {
     return telling->origin ? names[telling->origin->cause] : "rounding";
 }
 
-static void tell(RunState *state, const FaultOrigin *origin, const Tensor *parameter, double scale,
-                 bool was_skipped, bool vanished) {
+static void tell(RunState *state, const FaultOrigin *origin, const Tensor *parameter,
+                 const StepScale *scale, bool was_skipped, bool vanished) {
     Run *run = &state->run;
     if (state->flight.is_told)
         return;
@@ -452,10 +455,13 @@ static void tell(RunState *state, const FaultOrigin *origin, const Tensor *param
 }
 
 void run_tell_flight(RunState *state, const FaultOrigin *origin, const Tensor *parameter,
-                     double scale, bool was_skipped) {
+                     const StepScale *scale, bool was_skipped) {
     tell(state, origin, parameter, scale, was_skipped, false);
 }
 
 void run_tell_vanished(RunState *state, const FaultOrigin *origin, bool was_skipped) {
-    tell(state, origin, NULL, state->run.scale_last, was_skipped, true);
+    const Run *run = &state->run;
+    const StepScale scale = {.rule = run->scaler ? scaler_rule(run->scaler) : NULL,
+                             .before = run->scale_last};
+    tell(state, origin, NULL, &scale, was_skipped, true);
 }

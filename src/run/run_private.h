@@ -36,6 +36,12 @@ typedef struct NotedPoint { // of a report
     int piece;
 } NotedPoint;
 
+typedef struct NotedScale { // of an optimizer that another scaler steps than marks the steps
+    uint64_t scaler;        // its number; 0: it is that one, or there is none
+    ScaleRule rule;
+    int piece; // the ScaleState
+} NotedScale;
+
 // What the host notes beside the report of a step, or of points alone.
 typedef struct StepNote {
     bool is_step;
@@ -44,6 +50,7 @@ typedef struct StepNote {
     int point_count;
     double seconds; // that it took, on the clock of the steps
     OptimizerNote optimizers[RUN_MAX_OPTIMIZERS];
+    NotedScale scales[RUN_MAX_OPTIMIZERS];
     int optimizer_count;
     const Scaler *scaler; // that marks the steps; NULL: none. It may be gone
     ScaleRule rule;       // of it, then
@@ -124,6 +131,7 @@ typedef struct Divergence {
 typedef struct WatchedOptimizer { // what its counters said at the last boundary
     const Optimizer *optimizer;
     uint64_t applied, skipped;
+    double scale_before; // of the scaler that stepped it, in that step
     double rate;         // its base rate, once it is known,
     double largest_rate; // and the largest that it was
     bool knows_rate, has_skipped;
@@ -144,7 +152,8 @@ typedef struct SkipWatch { // of the last steps
 typedef struct SkippedStep { // told of a step later, when its loss is known too
     int64_t step;            // 0: none waits
     int in_a_row;
-    double scale, scale_after;
+    int optimizer;             // that the parameter to blame is of, and what its scaler's scale was
+    double scale, scale_after; // in the step, and is after it
     bool has_scale;
     Format format;                      // that its gradients are rounded to
     char culprit[RUN_NAME_SIZE];        // the parameter to blame; "": unknown
@@ -152,7 +161,12 @@ typedef struct SkippedStep { // told of a step later, when its loss is known too
     char layers[SKIP_LAYERS_TEXT_SIZE]; // all that were touched, in words (store/skips.h)
 } SkippedStep;
 
-enum { KEPT_ACTIVATION, KEPT_GRADIENT, KEPT_WEIGHT, KEPT_NEAR, KEPT_VALUES };
+enum { KEPT_ACTIVATION, KEPT_GRADIENT, KEPT_WEIGHT, KEPT_NEAR, KEPT_SCALE, KEPT_VALUES };
+
+typedef struct SeenScale { // of a scaler that does not mark the steps, at the last report of it
+    uint64_t scaler;
+    double scale;
+} SeenScale;
 
 // The last steps, each a row of what is kept of a layer; the newest is step count - 1.
 typedef struct FlightRing {
@@ -190,6 +204,7 @@ typedef struct RunState { // a Run is the first member of one
     Error fault;      // of a step that makes going on pointless
     WatchedOptimizer watched[RUN_MAX_OPTIMIZERS];
     const Scaler *watched_scaler;
+    SeenScale seen_scales[RUN_MAX_OPTIMIZERS]; // each where its number has it
     SkippedStep waiting;
     SkipWatch skips;
     FlightRing flight;
@@ -270,6 +285,16 @@ const GradStats *run_reported_stats(const StepReport *report, int i, int paramet
                                     GradStats *room);
 const ScaleState *run_reported_scale(const StepReport *report);
 
+typedef struct StepScale {   // that an optimizer was stepped at
+    const ScaleRule *rule;   // of its scaler; NULL: it has none
+    const ScaleState *state; // after the step; NULL: it has none
+    double before;           // what the scale was in the step; 1: it has none
+    bool is_other;           // than the one that marks the steps, which --loss-scale sets
+} StepScale;
+
+StepScale run_scale_of(const RunState *state, const StepReport *report, int i);
+SeenScale *run_seen_scale(RunState *state, uint64_t scaler); // of another one, perhaps
+
 // ---- at a boundary ------------------------------------------------------------------------------
 
 // Does what the recorder's thread asks for; waits here while the run is paused.
@@ -321,8 +346,8 @@ void run_drop_pending(RunState *state);
 // ---- skipped steps ------------------------------------------------------------------------------
 
 // The step was skipped by these optimizers, a bit each. False where going on is pointless.
-bool run_count_skip(RunState *state, const StepReport *report, double scale_before,
-                    unsigned skipped, Error *error) MUST_CHECK;
+bool run_count_skip(RunState *state, const StepReport *report, unsigned skipped,
+                    Error *error) MUST_CHECK;
 // Looks back from the step, skipped or applied: too many skipped among others, a scale that does
 // not come up again.
 void run_check_skips(RunState *state, const StepReport *report, bool was_skipped, bool was_applied);
@@ -335,9 +360,9 @@ void run_tell_skip(RunState *state);
 bool run_note_flight(RunState *state, StepNote *note, Error *error) MUST_CHECK;
 // Its report is there: what a device that runs on its own found.
 void run_settle_flight(RunState *state, StepNote *note, int place);
-// It is reported: tells of the first number that is not finite and should be. `scale`: its loss
-// scale.
-void run_fly(RunState *state, const StepReport *report, double scale, bool was_skipped);
+// It is reported: tells of the first number that is not finite and should be. A step that was
+// skipped has been counted.
+void run_fly(RunState *state, const StepReport *report, double scale_before, bool was_skipped);
 // Where an operation that divides by nothing makes a nan, for a sentence.
 extern const char run_what_makes_nan[];
 typedef struct LargestWeight { // that the optimizers have, of those that are finite
@@ -358,7 +383,7 @@ int64_t run_flight_at(const FlightRing *ring, int64_t step);
 // What is told: of `origin` (NULL: a gradient that was rounded, of `parameter`). `was_skipped`:
 // what running statistics had kept of the step was taken back.
 void run_tell_flight(RunState *state, const FaultOrigin *origin, const Tensor *parameter,
-                     double scale, bool was_skipped);
+                     const StepScale *scale, bool was_skipped);
 // An overflow on the way forward of which something finite was made: the loss is finite, and no
 // gradient comes back through it, or where the step was skipped nan.
 void run_tell_vanished(RunState *state, const FaultOrigin *origin, bool was_skipped);
@@ -374,7 +399,7 @@ void run_check_setup(RunState *state); // after the first step
 void run_check_autocast(Run *run);     // now and then: is anything computed in what was asked for?
 // Those that vanish, or never came.
 void run_check_gradients(RunState *state, const StepReport *report);
-bool run_scale_moves(const StepNote *note); // by itself
+bool run_scale_moves(const ScaleRule *rule); // by itself; NULL: there is none
 // Layers of which none that came was anything but 0, for some steps.
 void run_check_zeros(RunState *state, const StepReport *report, unsigned applied);
 void run_free_zeros(RunState *state);

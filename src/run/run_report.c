@@ -56,6 +56,23 @@ static bool add_points(RunState *state, StepNote *note, Error *error) {
     return true;
 }
 
+// Of those that another scaler steps than marks the steps, what that one's scale is.
+static bool add_scales(RunState *state, StepNote *note, Error *error) {
+    const Run *run = &state->run;
+    for (int i = 0; i < note->optimizer_count; i++) {
+        NotedScale *noted = &note->scales[i];
+        const Scaler *scaler = scalers_find(&run->engine->scalers, note->optimizers[i].scaler);
+        *noted = (NotedScale){.scaler = 0};
+        if (!scaler || scaler == run->scaler)
+            continue;
+        noted->scaler = scaler_number(scaler);
+        noted->rule = *scaler_rule(scaler);
+        if (!scaler_add_report(scaler, state->reports, &noted->piece, error))
+            return false;
+    }
+    return true;
+}
+
 static bool add_step(RunState *state, StepNote *note, double now, Error *error) {
     Run *run = &state->run;
     double clock = run_clock_at(state, now);
@@ -70,6 +87,8 @@ static bool add_step(RunState *state, StepNote *note, double now, Error *error) 
     for (int i = 0; i < run->optimizer_count; i++)
         if (!optimizer_add_report(run->optimizers[i], state->reports, &note->optimizers[i], error))
             return false;
+    if (!add_scales(state, note, error))
+        return false;
     if (note->has_sample && !run_add_sample(state, &note->found, error))
         return false;
     if (!run->scaler)
@@ -175,4 +194,17 @@ const GradStats *run_reported_stats(const StepReport *report, int i, int paramet
 const ScaleState *run_reported_scale(const StepReport *report) {
     return report->note->scaler ? reports_piece(report->reports, report->place, report->note->scale)
                                 : NULL;
+}
+
+StepScale run_scale_of(const RunState *state, const StepReport *report, int i) {
+    const StepNote *note = report->note;
+    const NotedScale *noted = &note->scales[i];
+    if (i < note->optimizer_count && noted->scaler != 0)
+        return (StepScale){&noted->rule,
+                           reports_piece(report->reports, report->place, noted->piece),
+                           state->watched[i].scale_before, true};
+    if (!note->scaler)
+        return (StepScale){.before = 1};
+    return (StepScale){&note->rule, run_reported_scale(report), state->watched[i].scale_before,
+                       false};
 }

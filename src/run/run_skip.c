@@ -18,7 +18,8 @@ typedef struct BrokenLayer { // a layer, or a parameter that is in none
     bool has_spread;
     uint64_t arrived;              // when the first of what is not finite did, on the way back
     uint64_t most;                 // in one parameter,
-    char parameter[RUN_NAME_SIZE]; // this one
+    char parameter[RUN_NAME_SIZE]; // this one,
+    int optimizer;                 // of this optimizer
     Format format;                 // that its gradients are rounded to
 } BrokenLayer;
 
@@ -53,8 +54,9 @@ static BrokenLayer *broken_layer(const Run *run, BrokenList *list, const Tensor 
     return broken;
 }
 
-static void add_gradient(const Run *run, BrokenList *list, const Tensor *tensor, int at,
+static void add_gradient(const Run *run, BrokenList *list, int optimizer, int at,
                          const GradientNote *note, const GradStats *stats) {
+    const Tensor *tensor = optimizer_parameter(run->optimizers[optimizer], at);
     BrokenLayer *layer = broken_layer(run, list, tensor, at);
     if (!layer)
         return; // one less to list
@@ -67,6 +69,7 @@ static void add_gradient(const Run *run, BrokenList *list, const Tensor *tensor,
     if (broken <= layer->most)
         return;
     layer->most = broken;
+    layer->optimizer = optimizer;
     const Parameter *parameter = parameter_of(tensor);
     layer->format = note->round_to;
     utf8_copy(layer->parameter, sizeof layer->parameter,
@@ -80,7 +83,7 @@ static void add_optimizer(const Run *run, BrokenList *list, const StepReport *re
     for (int i = 0; i < optimizer_parameter_count(optimizer); i++) {
         const GradStats *stats = run_reported_stats(report, at, i, &room);
         if (stats)
-            add_gradient(run, list, optimizer_parameter(optimizer, i), i, &notes[i], stats);
+            add_gradient(run, list, at, i, &notes[i], stats);
     }
 }
 
@@ -119,7 +122,8 @@ static void order_broken(BrokenList *list) {
     list->layers[0] = first;
 }
 
-// Of the optimizers that skipped, a bit each: the parameter to blame, its layer, and all layers.
+// Of the optimizers that skipped, a bit each: the parameter to blame, its layer and its optimizer,
+// and all layers.
 static void find_culprit(Run *run, const StepReport *report, unsigned skipped, SkippedStep *skip) {
     BrokenList list = {.count = 0};
     for (int i = 0; i < report->note->optimizer_count; i++)
@@ -135,6 +139,7 @@ static void find_culprit(Run *run, const StepReport *report, unsigned skipped, S
         utf8_copy(skip->culprit, sizeof skip->culprit, list.layers[0].parameter);
         utf8_copy(skip->layer, sizeof skip->layer, list.layers[0].told.name);
         skip->format = list.layers[0].format;
+        skip->optimizer = list.layers[0].optimizer;
     }
     free(list.layers);
 }
@@ -153,9 +158,9 @@ void run_tell_skip(RunState *state) {
         return;
     Run *run = &state->run;
     char text[EVENT_TEXT_SIZE], scale[96] = "";
-    if (skip->has_scale && run->scale_last != skip->scale)
+    if (skip->has_scale && skip->scale_after != skip->scale)
         snprintf(scale, sizeof scale, ", scale %s -> %s", shortest_of_float(skip->scale).text,
-                 shortest_of_float(run->scale_last).text);
+                 shortest_of_float(skip->scale_after).text);
     else if (skip->has_scale)
         snprintf(scale, sizeof scale, " at scale %s", shortest_of_float(skip->scale).text);
     // A loss may be logged before its step ends or after.
@@ -176,10 +181,15 @@ void run_tell_skip(RunState *state) {
     skip->step = 0;
 }
 
+// Of the parameter to blame.
+static StepScale scale_of_skip(const RunState *state, const StepReport *report) {
+    return run_scale_of(state, report, state->waiting.optimizer);
+}
+
 // Skips in a row that the scale could do nothing about: those on its way down are not among them.
-static int pointless_skips(const Run *run, const StepReport *report) {
-    const ScaleState *scale = run_reported_scale(report);
-    return scale ? (int)scale->skips_at_floor : run->skips_in_a_row;
+static int pointless_skips(const RunState *state, const StepReport *report) {
+    const ScaleState *scale = scale_of_skip(state, report).state;
+    return scale ? (int)scale->skips_at_floor : state->run.skips_in_a_row;
 }
 
 static const char *remedy_at_floor(const RunState *state) {
@@ -200,20 +210,21 @@ static bool knows_first(const RunState *state) {
 // 20 of them: going on is pointless.
 static bool fail_at_floor(RunState *state, const StepReport *report, Error *error) {
     Run *run = &state->run;
-    int skips = pointless_skips(run, report);
+    int skips = pointless_skips(state, report);
     bool is_bad = state->bad_loss_step >= run->step - 2;
     const char *remedy = remedy_at_floor(state);
     run_tell_skip(state);
     const char *culprit = run->culprit[0] ? run->culprit : "a parameter";
-    const ScaleRule *rule = report->note->scaler ? &report->note->rule : NULL;
+    const StepScale own = scale_of_skip(state, report);
+    const ScaleRule *rule = own.rule;
     bool is_fixed = rule && rule->kind == SCALE_STATIC;
     char scale[96] = "no loss scale in use";
     if (is_fixed)
         snprintf(scale, sizeof scale, "the loss scale fixed at %s",
-                 shortest_of_float(run->scale_last).text);
+                 shortest_of_float((double)own.state->scale).text);
     else if (rule && rule->kind != SCALE_NONE)
         snprintf(scale, sizeof scale, "the loss scale at %s, from where it does not fall",
-                 shortest_of_float(run->scale_last).text);
+                 shortest_of_float((double)own.state->scale).text);
     if (knows_first(state)) {
         const FlightRing *ring = &state->flight;
         run_diagnose(run, DIAGNOSIS_SCALE_FLOOR, culprit,
@@ -235,9 +246,10 @@ static bool fail_at_floor(RunState *state, const StepReport *report, Error *erro
     if (is_fixed && !is_bad) // with another scale it may go well
         return error_fail(error, ERROR_FAILED,
                           "%d steps in a row were skipped with %s, which is too large: the "
-                          "gradient to blame is that of %s (%s); lower it, or take "
-                          "--loss-scale dynamic, which finds its own",
-                          skips, scale, culprit, where);
+                          "gradient to blame is that of %s (%s); lower it, or take %s, which "
+                          "finds its own",
+                          skips, scale, culprit, where,
+                          own.is_other ? "mp.scaler \"dynamic\" for it" : "--loss-scale dynamic");
     return error_fail(
         error, ERROR_FAILED,
         "the loss scale cannot help any more: %d steps in a row were skipped with %s; "
@@ -247,33 +259,38 @@ static bool fail_at_floor(RunState *state, const StepReport *report, Error *erro
 }
 
 // Who only looks at a model, as a scan, counts what a format breaks, and goes on with the next.
-static bool is_stuck(const Run *run, const StepReport *report) {
-    return !run->options->evaluates && run->skips_in_a_row >= RUN_SKIPS_AT_FLOOR &&
-           pointless_skips(run, report) >= RUN_SKIPS_AT_FLOOR;
+static bool is_stuck(const RunState *state, const StepReport *report) {
+    return !state->run.options->evaluates && state->run.skips_in_a_row >= RUN_SKIPS_AT_FLOOR &&
+           pointless_skips(state, report) >= RUN_SKIPS_AT_FLOOR;
 }
 
-bool run_count_skip(RunState *state, const StepReport *report, double scale_before,
-                    unsigned skipped, Error *error) {
+bool run_count_skip(RunState *state, const StepReport *report, unsigned skipped, Error *error) {
     Run *run = &state->run;
+    SkippedStep *skip = &state->waiting;
     run->skipped++;
     run->skips_in_a_row++;
-    state->waiting = (SkippedStep){.step = run->step,
-                                   .in_a_row = run->skips_in_a_row,
-                                   .scale = scale_before,
-                                   .scale_after = run->scale_last,
-                                   .has_scale = report->note->scaler != NULL};
-    find_culprit(run, report, skipped, &state->waiting);
-    utf8_copy(run->culprit, sizeof run->culprit, state->waiting.culprit);
-    return !is_stuck(run, report) || fail_at_floor(state, report, error);
+    *skip = (SkippedStep){.step = run->step,
+                          .in_a_row = run->skips_in_a_row,
+                          .optimizer = skipped ? __builtin_ctz(skipped) : 0};
+    find_culprit(run, report, skipped, skip);
+    utf8_copy(run->culprit, sizeof run->culprit, skip->culprit);
+    const StepScale scale = scale_of_skip(state, report);
+    skip->has_scale = scale.rule != NULL;
+    skip->scale = scale.before;
+    skip->scale_after = scale.state ? (double)scale.state->scale : (double)NAN;
+    return !is_stuck(state, report) || fail_at_floor(state, report, error);
 }
 
 // ---- looking back -------------------------------------------------------------------------------
 
 enum { LOOKED_BACK = 60, AT_LEAST = 30, ONE_IN = 4, TURNS = 6 };
 
-static void tell_many_skips(Run *run, const StepNote *note, int skips, int steps) {
+static void tell_many_skips(RunState *state, const StepReport *report, int skips, int steps) {
     enum { LONG_INTERVAL = 100 };
-    const ScaleRule *rule = note->scaler ? &note->rule : NULL;
+    Run *run = &state->run;
+    const StepScale own = scale_of_skip(state, report); // of the last of them
+    const ScaleRule *rule = own.rule;
+    const double scale = own.state ? (double)own.state->scale : 1;
     if (rule && rule->kind == SCALE_DYNAMIC && rule->interval < LONG_INTERVAL)
         run_diagnose(
             run, DIAGNOSIS_MANY_SKIPS, "",
@@ -281,7 +298,7 @@ static void tell_many_skips(Run *run, const StepNote *note, int skips, int steps
             "step%s without overflow, and overflows again: take a longer interval (2000 is "
             "usual), or a fixed scale of %s",
             skips, steps, (long long)rule->interval, rule->interval == 1 ? "" : "s",
-            shortest_of_float(run->scale_last).text);
+            shortest_of_float(scale).text);
     else
         run_diagnose(
             run, DIAGNOSIS_MANY_SKIPS, "",
@@ -289,10 +306,11 @@ static void tell_many_skips(Run *run, const StepNote *note, int skips, int steps
             "%.60s overflow now and then, at a scale of %s: clip after unscaling, lower the "
             "learning rate, or look at the data of those steps",
             skips, steps, run->culprit[0] ? run->culprit : "a parameter",
-            shortest_of_float(run->scale_last).text);
+            shortest_of_float(scale).text);
 }
 
-static void check_many_skips(RunState *state, const StepNote *note, bool was_skipped) {
+static void check_many_skips(RunState *state, const StepReport *report, bool was_skipped) {
+    const StepNote *note = report->note;
     SkipWatch *watch = &state->skips;
     watch->skipped = watch->skipped << 1 | was_skipped;
     watch->count += watch->count < LOOKED_BACK;
@@ -306,7 +324,7 @@ static void check_many_skips(RunState *state, const StepNote *note, bool was_ski
     // turn.
     int usual = TURNS * (watch->optimizers > 1 ? watch->optimizers : 1);
     if (skips * ONE_IN >= watch->count && turns >= usual)
-        tell_many_skips(&state->run, note, skips, watch->count);
+        tell_many_skips(state, report, skips, watch->count);
 }
 
 // A rule that follows what it has seen may take an overflow far too seriously.
@@ -321,7 +339,8 @@ static void check_stuck(RunState *state, const StepReport *report) {
         return;
     double largest = 0;
     for (int i = 0; i < report->note->optimizer_count; i++)
-        largest = fmax(largest, run_reported(report, i).largest);
+        if (report->note->scales[i].scaler == 0) // another scale holds the gradients of others
+            largest = fmax(largest, run_reported(report, i).largest);
     if (!(largest > 0) || largest * run->scale_last * room > end_of_fp16)
         return;
     run_diagnose(
@@ -337,7 +356,7 @@ void run_check_skips(RunState *state, const StepReport *report, bool was_skipped
                      bool was_applied) {
     if (state->run.is_silent)
         return;
-    check_many_skips(state, report->note, was_skipped);
+    check_many_skips(state, report, was_skipped);
     if (was_applied)
         check_stuck(state, report);
 }

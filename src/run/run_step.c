@@ -68,6 +68,28 @@ static void observe_scale(RunState *state, const StepReport *report) {
         run_include_scale(run, scale);
 }
 
+SeenScale *run_seen_scale(RunState *state, uint64_t scaler) {
+    return &state->seen_scales[scaler % RUN_MAX_OPTIMIZERS];
+}
+
+// What each optimizer was stepped at: one whose scaler was not seen before at what that starts
+// from.
+static void observe_scales(RunState *state, const StepReport *report, double before) {
+    const StepNote *note = report->note;
+    for (int i = 0; i < note->optimizer_count; i++) {
+        const NotedScale *noted = &note->scales[i];
+        const SeenScale *seen = run_seen_scale(state, noted->scaler);
+        state->watched[i].scale_before = noted->scaler == 0 ? before
+                                         : seen->scaler == noted->scaler
+                                             ? seen->scale
+                                             : (double)scale_state_initial(&noted->rule).scale;
+    }
+    for (int i = 0; i < note->optimizer_count; i++)
+        if (note->scales[i].scaler != 0)
+            *run_seen_scale(state, note->scales[i].scaler) = (SeenScale){
+                note->scales[i].scaler, (double)run_scale_of(state, report, i).state->scale};
+}
+
 // ---- changes from outside -----------------------------------------------------------------------
 
 void run_apply_changes(Run *run) {
@@ -113,14 +135,14 @@ bool run_look_at_step(RunState *state, const StepReport *report, Error *error) {
     unsigned scanned = 0, applied = 0;
     StepOutcome outcome = observe_optimizers(state, report, &scanned, &applied);
     observe_scale(state, report);
+    observe_scales(state, report, scale_before);
     if (outcome == STEP_APPLIED) {
         run->applied++;
         run->skips_in_a_row = 0;
     }
     if (outcome != STEP_SKIPPED)
         tell_scale(run, note, scale_before);
-    bool done = outcome != STEP_SKIPPED ||
-                run_count_skip(state, report, scale_before, scanned & ~applied, error);
+    bool done = outcome != STEP_SKIPPED || run_count_skip(state, report, scanned & ~applied, error);
     run_check_skips(state, report, outcome == STEP_SKIPPED, outcome == STEP_APPLIED);
     run_check_gradients(state, report);
     run_check_zeros(state, report, applied);

@@ -211,9 +211,27 @@ LUA
 run run "$folder/lazily.lua" -p fp16 --json
 expect_out '"skipped":[89],'
 expect_no_out many_skips
+expect_err 'step 3 skipped: gradient of weight not finite, scale 16777216 -> 8388608;'
 experiment bursts 34 "$entropy * (step % 3 == 0 and math.huge or 1)" </dev/null
 diagnosed many_skips '' 'of the last [3-6][0-9] steps were skipped, others in between were not: gradients of head.weight' \
     "$folder/bursts.lua" -p fp16 --loss-scale 16
+end
+
+begin "of two scalers the one that cannot help is told, at its own scale"
+experiment two 60 "$entropy" <<'LUA'
+    local other = nn.Linear(8, 4):named "other"
+    local second, its = mp.optim.SGD(other:parameters(), { lr = 0.01 }), mp.scaler(2^30)
+    function each()
+        second:zero_grad()
+        its:scale(mp.autocast(function() return F.cross_entropy(other(x), y) end)):backward()
+        its:step(second)
+        its:update()
+    end
+LUA
+run run "$folder/two.lua" -p fp16
+expect_status 1
+expect_err 'step 2 skipped: gradient of weight not finite at scale 1073741824;'
+expect_err '20 steps in a row were skipped with the loss scale fixed at 1073741824, by .* one that finds its own, mp.scaler "dynamic"'
 end
 
 begin "a scale that does not come up again is diagnosed"

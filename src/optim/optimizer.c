@@ -249,6 +249,10 @@ bool optimizer_is_adaptive(const Optimizer *optimizer) {
     return optimizer->options.kind != OPTIMIZER_SGD;
 }
 
+bool optimizer_holds_norm(const Optimizer *optimizer) {
+    return optimizer->options.max_grad_norm > 0;
+}
+
 bool optimizer_is_stochastic(const Optimizer *optimizer) {
     return optimizer->options.stochastic;
 }

@@ -82,6 +82,7 @@ int optimizer_parameter_count(const Optimizer *optimizer);
 Tensor *optimizer_parameter(const Optimizer *optimizer, int i); // borrowed
 bool optimizer_is_stochastic(const Optimizer *optimizer);       // it rounds low parameters so
 bool optimizer_is_adaptive(const Optimizer *optimizer); // updates are as large at any gradient
+bool optimizer_holds_norm(const Optimizer *optimizer);  // to max_grad_norm, as it steps
 // The moments of parameter i, 0 and 1, borrowed; NULL where the rule has none.
 Tensor *optimizer_moment(const Optimizer *optimizer, int i, int which);
 // Takes up the count of an earlier run: the schedule and the bias correction of all parameters go

@@ -135,6 +135,10 @@ void run_watch_loss(RunState *state, double value, int64_t step) {
         state->loss_is_beyond = false;
         return;
     }
+    if (!(state->loss_first > 0))
+        state->loss_first = value;
+    state->loss_before_it = state->usual_loss.count > 0 ? exp(state->usual_loss.mean) : value;
+    state->loss_finite = value;
     const double times = times_beyond(state);
     if (follow(&state->usual_loss, value, times, rule.of_loss)) {
         state->loss_is_beyond = false;

@@ -12,21 +12,24 @@ enum { SAMPLES = 20 }; // before anything is said of times
 void run_check_activations(RunState *state, int layer, double largest) {
     const double end_of_fp16 = format_table[FORMAT_FP16].largest, near = 0.9;
     const char *name = policy_layer(state->run.engine->policy, layer)->name;
+    char grown[GROWN_SIZE], remedy[GROWN_SIZE + 64];
     if (!(largest >= near * end_of_fp16) || !isfinite(largest))
         return;
+    if (run_say_grown(state, grown, sizeof grown))
+        snprintf(remedy, sizeof remedy, "%s: lower the learning rate", grown);
+    else
+        snprintf(remedy, sizeof remedy, "use --layer %.60s=bf16", name);
     run_diagnose(&state->run, DIAGNOSIS_NEAR_OVERFLOW, name,
-                 "%.60s gives values up to %.0f, and fp16 ends at %.0f: use --layer %.60s=bf16",
-                 name, largest, end_of_fp16, name);
+                 "%.60s gives values up to %.0f, and fp16 ends at %.0f: %s", name, largest,
+                 end_of_fp16, remedy);
 }
 
 // Where the flight recorder tells of it too, both say the same.
 static void tell_overflow(RunState *state, const char *layer, const char *where) {
     Run *run = &state->run;
-    const LargestWeight largest = run_largest_weight(state);
-    char remedy[160] = "";
-    if (largest.value > FORWARD_BEYOND_TRAINED)
-        snprintf(remedy, sizeof remedy, "%s has grown to %.3g: lower the learning rate, or ",
-                 largest.name, largest.value);
+    char grown[GROWN_SIZE], remedy[GROWN_SIZE + 64] = "";
+    if (run_say_grown(state, grown, sizeof grown))
+        snprintf(remedy, sizeof remedy, "%s: lower the learning rate, or ", grown);
     else if (layer[0])
         snprintf(remedy, sizeof remedy, "use --layer %.60s=bf16, or ", layer);
     run_diagnose(

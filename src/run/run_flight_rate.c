@@ -64,16 +64,32 @@ static const RecordParameter *find_rate(const Run *run) {
     return NULL;
 }
 
+// Weights beyond what trained ones are tell it, and so does a loss that had grown far beyond where
+// it began while it still was finite: the product of layers grows long before each of them has.
+bool run_say_grown(const RunState *state, char *text, size_t size) {
+    const LargestWeight largest = run_largest_weight(state);
+    const double times = 5, last = state->loss_finite;
+    const double first = fmax(state->loss_first, state->loss_before_it);
+    if (state->run.applied == 0)
+        return false;
+    if (largest.value > FORWARD_BEYOND_TRAINED)
+        snprintf(text, size, "%s has grown to %.3g", largest.name, largest.value);
+    else if (first > 0 && last > times * first)
+        snprintf(text, size, "the loss has grown from %.3g to %.3g", first, last);
+    else
+        return false;
+    return true;
+}
+
 bool run_mend_grown(const RunState *state, Flight *flight) {
     enum { LEAST_STEPS = 8 }; // in fewer no guess of a rate is a good one
-    const LargestWeight largest = run_largest_weight(state);
-    if (!(largest.value > FORWARD_BEYOND_TRAINED) || state->run.applied == 0)
+    char grown[GROWN_SIZE];
+    if (!run_say_grown(state, grown, sizeof grown))
         return false;
-    snprintf(
-        flight->remedy, sizeof flight->remedy,
-        "%s has grown to %.3g: a lower learning rate, or a smaller loss, from before the weights "
-        "grew; a format that ends later only puts it off",
-        largest.name, largest.value);
+    snprintf(flight->remedy, sizeof flight->remedy,
+             "%s: a lower learning rate, or a smaller loss, from before it grew; a format that "
+             "ends later only puts it off",
+             grown);
     const RecordParameter *rate = find_rate(&state->run);
     if (!rate || flight->count < LEAST_STEPS)
         return true;
@@ -87,11 +103,11 @@ bool run_mend_grown(const RunState *state, Flight *flight) {
 
 // ---- the loss -----------------------------------------------------------------------------------
 
-// The rate of a rule that takes gradients as they are; 0: there is none.
+// The rate of a rule that takes gradients as they are, of any size; 0: there is none.
 static double plain_rate(const Run *run) {
     double rate = 0;
     for (int i = 0; i < run->optimizer_count; i++)
-        if (!optimizer_is_adaptive(run->optimizers[i]))
+        if (!optimizer_is_adaptive(run->optimizers[i]) && !optimizer_holds_norm(run->optimizers[i]))
             rate = fmax(rate, optimizer_rate(run->optimizers[i]));
     return rate;
 }

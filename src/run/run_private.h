@@ -212,6 +212,8 @@ typedef struct RunState { // a Run is the first member of one
     int64_t last_point[RUN_MAX_SERIES]; // of each series: its step
     int64_t loss_step, bad_loss_step;   // last points of the loss: any, and one that was not finite
     Usual usual_loss;
+    double loss_first, loss_finite; // of those finite and above 0 the first and the last; 0: none
+    double loss_before_it;          // and what was usual before the last
     bool loss_began_anew;  // after one that was not above 0, or not finite: it has no first ones
     bool loss_is_beyond;   // far beyond that,
     int64_t loss_since;    // from this step on: in a fork it may be one of its parent's;
@@ -371,8 +373,11 @@ typedef struct LargestWeight { // that the optimizers have, of those that are fi
 } LargestWeight;
 
 LargestWeight run_largest_weight(const RunState *state);
-// Where weights have grown beyond what trained ones are: says so as the remedy; false: they have
-// not. What led there is in `flight`.
+enum { GROWN_SIZE = RUN_NAME_SIZE + 64 };
+// Where updates have carried the weights away, in words: what has grown, and to what; false: they
+// have not.
+bool run_say_grown(const RunState *state, char *text, size_t size);
+// The same as the remedy. What led there is in `flight`.
 bool run_mend_grown(const RunState *state, Flight *flight);
 // The same where gradients are past the format's end at a loss scale of 1 or less, so that an
 // update by them would be no step but a leap.

@@ -158,18 +158,18 @@ end
 cat >"$folder/five.lua" <<'LUA'
 local mp = require "mp"
 local nn, F = mp.nn, mp.fn
-return mp.experiment { name = "five", params = { kind = "", lr = 0.02, factor = 1.0 }, run = function(run)
+return mp.experiment { name = "five", params = { kind = "", lr = 0.02, factor = 1.0, most = 0.0 }, run = function(run)
     local p = run.params
     local Net = nn.class "Net"
     function Net:init() self.a, self.b, self.head = nn.Linear(32, 64), nn.Linear(64, 64), nn.Linear(64, 5) end
     function Net:forward(x)
         local h = F.relu(self.a(x))
         local g = p.kind == "inf" and self.b(h) * 30000 + 40000
-        h = F.relu(self.b(h))
+        for _ = 1, p.kind == "deep" and 3 or 1 do h = F.relu(self.b(h)) end
         return self.head(g and h + 1 / (g * g + 1) or h)
     end
     local net = run:model(Net())
-    local opt = mp.optim.SGD(net:parameters(), { lr = p.lr, momentum = 0.9 })
+    local opt = mp.optim.SGD(net:parameters(), { lr = p.lr, momentum = 0.9, max_grad_norm = p.most })
     local centres = mp.randn(5, 32)
     local function loss_of(x, y) return F.cross_entropy(net(x), y) * p.factor end
     require "loop"(run, opt, 60, loss_of, function()
@@ -193,6 +193,20 @@ expect_status 1
 run show @last --first-nan
 expect_out 'remedy  *gradients are past 65504 at a loss scale of 1: an update would be over '
 expect_no_out 'bf16'
+run run "$folder/five.lua" $device --quiet -p fp16 --set factor=1e6 --set most=1 # no update is so large
+expect_status 1
+run show @last --first-nan
+expect_out 'remedy  *fp16 ends at 65504: this layer in bf16'
+expect_no_out 'an update would be'
+for rate in 0.2 0.3; do # weights are under 100
+    run run "$folder/five.lua" $device --quiet -p fp16 --set kind=deep --set lr=$rate
+    run show @last --first-nan
+    expect_out 'remedy  *the loss has grown from [0-9.]* to [0-9.e+]*: a lower learning rate'
+    expect_out "command  *mpbench .*lr=0.0\\{1,2\\}[23]\$"
+    expect_no_out 'bf16'
+    run show @last --json
+    expect_no_out 'use --layer'
+done
 end
 
 begin "what overflowed on the way forward is named where it comes back as nan"

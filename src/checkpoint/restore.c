@@ -233,6 +233,17 @@ static bool restore_recipe(const Checkpoint *checkpoint, Policy *policy, Error *
     return true;
 }
 
+// Rows of scales that the file holds, so that room for them is no more than it has bytes; 1, which
+// is no model's, where they are of another shape: it is refused with that of all others.
+static int64_t rows_of_scales(const SafeEntry *scales, int64_t width) {
+    const uint64_t bytes = scales->end - scales->begin;
+    const uint64_t row = (uint64_t)width * sizeof(float);
+    const bool are_rows = scales->type == SAFE_F32 && scales->ndim == 2 &&
+                          scales->shape[1] == width && bytes >= row &&
+                          (uint64_t)scales->shape[0] == bytes / row;
+    return are_rows ? scales->shape[0] : 1;
+}
+
 // What is rounded by chance goes by the steps that ended, which a replay does not count. Layers may
 // have been set to fp8 by orders, which it does not see, and the other way round: there is room for
 // the scales of the file, and none is left over of the replay.
@@ -241,11 +252,8 @@ static bool ready_scales(const Checkpoint *checkpoint, Engine *engine, Error *er
     engine->ended = ended ? strtoull(ended, NULL, 10) : 0;
     engine->chances = 0;
     const SafeEntry *scales = safe_header_find(safe_header(checkpoint->file), "scales");
-    if (scales) { // whose shape is checked with that of all others
-        const uint64_t most = (scales->end - scales->begin) / sizeof(float);
-        const uint64_t rows = scales->ndim > 0 ? (uint64_t)scales->shape[0] : 0;
-        return delayed_make(engine, rows > 0 && rows <= most ? (int64_t)rows : 1, error);
-    }
+    if (scales)
+        return delayed_make(engine, rows_of_scales(scales, delayed_width(engine)), error);
     delayed_clear(&engine->delayed);
     return true;
 }

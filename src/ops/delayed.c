@@ -25,14 +25,14 @@ static int64_t rows_wanted(const Engine *engine) {
     return (int64_t)policy_layer_count(engine->policy) * FACTOR_ROLES;
 }
 
-static int64_t width_of(const Engine *engine) {
+int64_t delayed_width(const Engine *engine) {
     return SCALE_HISTORY + policy_recipe(engine->policy)->history;
 }
 
 size_t delayed_bytes(const Engine *engine) {
     const Tensor *state = engine->delayed.state;
     const int64_t rows = state ? state->view.shape[0] : rows_wanted(engine);
-    const int64_t width = state ? state->view.shape[1] : width_of(engine);
+    const int64_t width = state ? state->view.shape[1] : delayed_width(engine);
     return (size_t)(rows * width) * sizeof(float);
 }
 
@@ -51,7 +51,7 @@ static bool grow(Engine *engine, Error *error) {
     const int64_t wanted = rows_wanted(engine);
     if (delayed->state && wanted <= delayed->state->view.shape[0])
         return true;
-    const int64_t width = delayed->state ? delayed->state->view.shape[1] : width_of(engine);
+    const int64_t width = delayed->state ? delayed->state->view.shape[1] : delayed_width(engine);
     Tensor *state = rows_new(engine, wanted, width, error);
     if (!state || (delayed->state && !keep_rows(state, delayed->state, error))) {
         tensor_release(state);
@@ -64,7 +64,7 @@ static bool grow(Engine *engine, Error *error) {
 
 bool delayed_make(Engine *engine, int64_t rows, Error *error) {
     delayed_clear(&engine->delayed);
-    engine->delayed.state = rows_new(engine, rows, width_of(engine), error);
+    engine->delayed.state = rows_new(engine, rows, delayed_width(engine), error);
     return engine->delayed.state != NULL;
 }
 

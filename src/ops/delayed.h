@@ -17,6 +17,8 @@ typedef struct Delayed {
 // Makes room of so many rows anew, for what a checkpoint has: of fewer layers than there are, or of
 // more. Room for the layers that there are is made when one of them is first scaled so.
 bool delayed_make(Engine *engine, int64_t rows, Error *error) MUST_CHECK;
+// Numbers of a row, as long as the recipe looks back so far.
+int64_t delayed_width(const Engine *engine);
 // What there is takes, or would, where there is none yet.
 size_t delayed_bytes(const Engine *engine);
 // Where scale and largest of this kind of factor lie; NULL on failure.

@@ -7,6 +7,7 @@ typedef struct Change { // of a checkpoint's copy: a tensor or note that is left
     const char *name;
     const char *note; // what it says instead
     double number;    // or, where it is not 0, all that it holds
+    int64_t gained;   // or, where it is not 0, so many rows of one number, which the copy gains
 } Change;
 
 static bool copy_entry(SafeFile *file, SafeWriter *writer, const SafeEntry *entry, double number,
@@ -34,7 +35,7 @@ static void copy_changed(const char *from, const char *to, Change change) {
             done = safe_note(writer, header->notes[i].key, header->notes[i].value, &error);
         else if (change.note)
             done = safe_note(writer, change.name, change.note, &error);
-    for (int pass = 0; pass < 2; pass++)
+    for (int pass = 0; pass < 2; pass++) {
         for (int i = 0; done && i < header->count; i++) {
             const SafeEntry *entry = &header->entries[i];
             bool changes = strcmp(entry->name, change.name) == 0;
@@ -44,6 +45,15 @@ static void copy_changed(const char *from, const char *to, Change change) {
                                             entry->shape, &error)
                              : copy_entry(file, writer, entry, changes ? change.number : 0, &error);
         }
+        const int64_t shape[] = {change.gained, 1};
+        if (pass == 0 && change.gained > 0)
+            done = done && safe_declare(writer, change.name, SAFE_F32, 2, shape, &error);
+    }
+    if (change.gained > 0) {
+        float *zeros = calloc((size_t)change.gained, sizeof *zeros);
+        done = done && safe_write(writer, zeros, (size_t)change.gained * sizeof *zeros, &error);
+        free(zeros);
+    }
     CHECK_MESSAGE(done && safe_finish(writer, hex, &bytes, &error), "%s", error.text);
     safe_writer_free(writer);
     safe_close(file);
@@ -109,7 +119,7 @@ static void counters_that_no_run_can_have_are_refused_or_count_nothing(void) {
     for (size_t i = 0; i < sizeof notes / sizeof *notes; i++)
         for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
             Error error = {0};
-            copy_changed(file_of("counted", 5), copy, (Change){notes[i], wrong[k], 0});
+            copy_changed(file_of("counted", 5), copy, (Change){notes[i], wrong[k], 0, 0});
             CHECK(!checkpoint_open(copy, NULL, NULL, &error));
             CHECK_CONTAINS(error.text, "is no count");
         }
@@ -118,14 +128,14 @@ static void counters_that_no_run_can_have_are_refused_or_count_nothing(void) {
             Trial second = first;
             second.stop_at = 0;
             second.steps = 8;
-            copy_changed(file_of("counted", 5), copy, (Change){states[i], NULL, numbers[k]});
+            copy_changed(file_of("counted", 5), copy, (Change){states[i], NULL, numbers[k], 0});
             second.resume = checkpoint_open(copy, NULL, NULL, &second.error);
             CHECK_MESSAGE(second.resume, "%s", second.error.text);
             train(&second); // it may be refused, or skip; it ends, and in order
             checkpoint_close(second.resume);
         }
     copy_changed(file_of("counted", 5), copy,
-                 (Change){"scaler0.rule", "7 1 2 0.5 1 1e30 1e300 -1e300", 0});
+                 (Change){"scaler0.rule", "7 1 2 0.5 1 1e30 1e300 -1e300", 0, 0});
     Trial second = first;
     second.stop_at = 0;
     second.resume = checkpoint_open(copy, NULL, NULL, &second.error);
@@ -134,10 +144,34 @@ static void counters_that_no_run_can_have_are_refused_or_count_nothing(void) {
     CHECK_CONTAINS(second.error.text, "scaler0.rule cannot be read");
 }
 
+// Scales of many rows that are one number wide take no room for rows as wide as a recipe's.
+static void forged_scales_are_refused_before_there_is_room_for_them(void) {
+    enum { ROWS = 1 << 18 };
+    Trial first = {.script = write_script("forged", gan_script),
+                   .settings = "",
+                   .precision = "fp16",
+                   .folder = folder_of("forged"),
+                   .stop_at = 5};
+    train(&first);
+    CHECK_MESSAGE(first.done && first.kept == 1, "%s", first.error.text);
+    Trial second = first;
+    second.stop_at = 0;
+    copy_changed(file_of("forged", 5), folder_of("forged/copy"),
+                 (Change){.name = "scales", .gained = ROWS});
+    second.resume = checkpoint_open(folder_of("forged/copy"), NULL, NULL, &second.error);
+    train(&second);
+    CHECK(!second.done);
+    CHECK_CONTAINS(second.error.text, "scales");
+    CHECK_MESSAGE(second.record.memory.optimizer < ROWS, "%lld bytes were taken",
+                  (long long)second.record.memory.optimizer);
+    checkpoint_close(second.resume);
+}
+
 int main(void) {
     if (!trials_begin())
         return 1;
     RUN_TEST(a_checkpoint_that_lacks_state_is_refused_with_the_way_out);
     RUN_TEST(counters_that_no_run_can_have_are_refused_or_count_nothing);
+    RUN_TEST(forged_scales_are_refused_before_there_is_room_for_them);
     return trials_end();
 }

@@ -26,6 +26,9 @@ enum {
     PACKED_BYTES = 3 << 20,
     LOW_BYTES = 2 << 20,
     FEW_CHANNELS = 32, // a panel
+    // Numbers of a tap: of more, the rows of one tap alone and a panel of weights outgrow the
+    // caches, and take memory without bound.
+    MOST_DEPTH = 8 * ROW_WORDS,
 };
 
 // A tap that a place sees: which one, in the order in which weights are packed, and where.
@@ -271,7 +274,7 @@ bool conv_places_can(const Device *device, const ConvProblem *problem, const Con
     if (problem->pass == CONV_BACKWARD_WEIGHT)
         return conv_places_weight_can(device, problem, arrays);
     const int64_t depth = problem->pass == CONV_FORWARD ? problem->channels : problem->filters;
-    return depth % 2 == 0 && depth >= FEW_CHANNELS &&
+    return depth % 2 == 0 && depth >= FEW_CHANNELS && depth <= MOST_DEPTH &&
            problem->kernel[0] * problem->kernel[1] <= MOST_TAPS;
 }
 

@@ -78,7 +78,36 @@ static void places_give_what_windows_give(void) {
     }
 }
 
+// One tap of so many channels would take a thread's memory by itself.
+static void what_is_too_deep_is_left_to_windows(void) {
+    static const Format formats[] = {FORMAT_FP32, FORMAT_BF16};
+    CHECK(device_open("cpu", 1, &device, &error));
+    for (int64_t deep = 8192; deep <= 1 << 22; deep *= 8)
+        for (int i = 0; i < 4; i++) {
+            const bool forward = i < 2;
+            const Format format = formats[i % 2];
+            const ConvProblem problem = {.images = 8,
+                                         .size = {1, 1},
+                                         .channels = forward ? deep : 32,
+                                         .filters = forward ? 32 : deep,
+                                         .out_size = {1, 1},
+                                         .kernel = {1, 1},
+                                         .stride = {1, 1},
+                                         .dilation = {1, 1},
+                                         .groups = 1,
+                                         .pass = forward ? CONV_FORWARD : CONV_BACKWARD_INPUT,
+                                         .threads = 1};
+            const ConvArrays arrays = {.x = {.format = format},
+                                       .weight = {.format = format},
+                                       .y = {.format = format},
+                                       .times = 1};
+            CHECK_INT(conv_places_can(device, &problem, &arrays), deep == 8192);
+        }
+    device_close(device);
+}
+
 int main(void) {
     RUN_TEST(places_give_what_windows_give);
+    RUN_TEST(what_is_too_deep_is_left_to_windows);
     return test_end();
 }

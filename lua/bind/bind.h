@@ -47,6 +47,10 @@ typedef struct Session {
     uint64_t learnt;              // gradients found, and steps that ended, so far
     uint64_t looked;              // times so far that something was computed only to be looked at
     uint64_t fresh_samples;       // that loaders gave out since `learnt` grew
+    double learnt_at;             // run_clock when it grew
+    uint64_t evaluations;  // times since then that a model was called that is not in training
+    uint64_t judged;       // times so far that batches turned out to be none to train on
+    int64_t looked_before; // the last step that began so, told by the count with it; 0: none did
     // What a checkpoint is made of, and when one is taken (checkpoint.c).
     Inventory inventory;
     LuaKeeping keeping;
@@ -81,7 +85,15 @@ static inline void bind_learn(Session *session) {
     session->learnt++;
     session->run->samples += session->fresh_samples;
     session->fresh_samples = 0;
+    session->learnt_at = run_clock(session->run);
+    session->evaluations = 0;
 }
+// Training goes on: what was computed since something was learnt, by a model that is not in
+// training, was an evaluation. Neither its batches nor its time are those of steps.
+void bind_leave_evaluation_out(Session *session);
+// The same where it may be a part of the step instead: a teacher, which looks at a batch that is
+// learnt from, or in every step.
+void bind_training_begins(Session *session);
 
 static inline Session *session_of(lua_State *L) {
     return lua_touserdata(L, lua_upvalueindex(1));

@@ -304,7 +304,7 @@ int bind_end_step(lua_State *L) {
     lua_vm_end_patience(session->vm);
     double clock = run_clock(session->run);
     atomic_store(&session->step_seconds, clock - session->step_clock);
-    session->step_clock = clock;
+    session->step_clock = session->learnt_at = clock;
     session->step_at = clock_seconds();
     session->has_worked = false;
     session->waypoints = 0;

@@ -66,8 +66,9 @@ static void seal_batch(lua_State *L) {
 // which nothing was learnt, was no training, nor was the time that it took. Batches that were only
 // gathered, to be trained on together, are.
 static void judge_last_batch(Session *session, LoaderHandle *handle) {
-    if (handle->given > 0 && handle->learnt == session->learnt &&
-        handle->looked != session->looked) {
+    bind_leave_evaluation_out(session); // of any loader, or none
+    if (handle->given > 0 && handle->judged == session->judged &&
+        handle->learnt == session->learnt && handle->looked != session->looked) {
         session->fresh_samples -= (uint64_t)handle->given;
         run_leave_out(session->run, handle->given_at);
     }
@@ -82,6 +83,7 @@ static void note_batch(Session *session, LoaderHandle *handle, int64_t count) {
     handle->given_at = run_clock(session->run);
     handle->learnt = session->learnt;
     handle->looked = session->looked;
+    handle->judged = session->judged;
 }
 
 // The iterator: (loader) -> {x =, y =}, or nil at the end of the epoch.

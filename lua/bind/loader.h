@@ -15,9 +15,9 @@ typedef struct LoaderHandle {
     size_t bytes;   // of the data: they count against the memory of the device
     LoaderOptions options;
     // Of the batch that it gave out last:
-    int64_t given;           // its samples; 0: none, or it is told what it was for
-    double given_at;         // run_clock then
-    uint64_t learnt, looked; // of the session, then
+    int64_t given;                   // its samples; 0: none, or it is told what it was for
+    double given_at;                 // run_clock then
+    uint64_t learnt, looked, judged; // of the session, then
 } LoaderHandle;
 
 // An empty loader on top of the stack, with its options from the table at index 1.

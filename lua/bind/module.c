@@ -85,6 +85,10 @@ static int mp_enter(lua_State *L) {
         bind_model_begins(session);
     session->evaluates = !lua_toboolean(L, 2);
     session->looked += session->evaluates;
+    if (session->depth == 1 && session->evaluates)
+        session->evaluations++;
+    else if (session->evaluations > 0 && session->depth == 1 && tape_is_enabled(engine->tape))
+        bind_training_begins(session);
     if (layer > 0 && layer < policy_layer_count(engine->policy))
         engine->layer = (int)layer;
     return 1;

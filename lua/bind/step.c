@@ -215,6 +215,7 @@ int step_run(lua_State *L, int index) {
     Tensor *inputs[CAPTURE_MOST_INPUTS];
     if (session->at_boundary)
         bind_boundary(L); // whose work is none of the step's
+    bind_training_begins(session);
     HandedStep *step = step_of(L, index);
     const int count = step ? inputs_of(L, index + 1, inputs) : -1;
     if (step)

@@ -57,7 +57,7 @@ cat >"$folder/between.lua" <<'LUA'
 local mp = require "mp"
 return mp.experiment {
     name = "between",
-    params = { eval = false, gathers = 1 },
+    params = { eval = false, gathers = 1, batch = 4, leaves = false, bare = false, raw = false },
     run = function(run)
         local p = run.params
         local model = run:model(mp.nn.Linear(4, 2))
@@ -71,28 +71,35 @@ return mp.experiment {
         end
         local function evaluate()
             if p.eval then model:eval() end
-            for b in test do
+            if p.bare then look { x = x:slice(2, 1, 4) } end
+            for b in p.bare and function() end or test do
                 if p.eval then look(b) else mp.no_grad(look, b) end
+                if p.leaves then break end
             end
             model:train()
         end
-        local gathered = {}
-        for b in train do
+        local gathered, steps = {}, 0
+        local function learn(b)
             gathered[#gathered + 1] = b.x
             if #gathered == p.gathers then
                 opt:zero_grad()
                 model(mp.fn.cat(gathered, 1)):square():sum():backward()
                 opt:step()
                 gathered = {}
-                evaluate()
+                steps = steps + 1
+                if steps % 2 == 0 then evaluate() end
             end
         end
+        for b in p.raw and function() end or train do learn(b) end
+        for _ = 1, p.raw and 10 or 0 do learn { x = mp.randn(4, 4) } end
         evaluate()
     end,
 }
 LUA
-for way in eval=false eval=true gathers=2; do
-    run run "$folder/between.lua" -p fp32 --json --quiet --set "$way"
+for way in eval=false eval=true gathers=2 "eval=true leaves=true" "eval=true bare=true" \
+    "eval=true raw=true" "eval=true raw=true leaves=true" "eval=true raw=true bare=true"; do
+    # shellcheck disable=SC2046,SC2086 # options are words
+    run run "$folder/between.lua" -p fp32 --json --quiet $(printf -- '--set %s ' $way)
     expect_status 0
     # What is between two steps takes far longer than they.
     sed 's/.*"steps":\([0-9]*\),.*"samples_per_s":\([^,]*\),"steps_per_s":\([^,]*\),"wall_s":\([^,]*\),.*/\1 \2 \3 \4/' \

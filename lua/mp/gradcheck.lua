@@ -7,6 +7,7 @@
 -- an element is taken for no mistake.
 local core = require "mp.core"
 local layer = require "mp.layer"
+local module = require "mp.module"
 local strict = require "mp.strict"
 local engine = core.engine
 
@@ -15,6 +16,12 @@ local exact = { format = "fp64", step = 1e-3, rounding = 1e-14, tolerance = 1e-6
 local usual = { format = "fp32", step = 2e-2, rounding = 1e-6, tolerance = 1e-2 }
 
 local function is_tensor(value) return getmetatable(value) == "tensor" end
+
+local function is_callable(value)
+    local meta = getmetatable(value)
+    return type(value) == "function" or module.is_module(value)
+        or type(meta) == "table" and meta.__call ~= nil
+end
 
 local function is_moved(value)
     local format = is_tensor(value) and value:dtype() or ""
@@ -143,6 +150,10 @@ local gradcheck = {}
 gradcheck.gradcheck = strict.declare("mp.", "gradcheck", "f, inputs [, { tolerance, most = 200 }]",
     function(f, given, options)
         options = options or {}
+        if not is_callable(f) then
+            engine.fail(("gradcheck: f: a function of the inputs, or a module, expected, got %s"):format(
+                is_tensor(f) and "a tensor" or strict.shown(f)))
+        end
         given = is_tensor(given) and { given } or given
         if type(given) ~= "table" then
             engine.fail(("gradcheck: inputs: a tensor or a list expected, got %s"):format(strict.shown(given)))

@@ -155,10 +155,13 @@ local Sequential = declare("Sequential", "{ .. }")
 rawset(Sequential, "_holds_others", true)
 
 function Sequential:init(list)
-    if type(list) ~= "table" or #list == 0 then
+    if type(list) ~= "table" then
         engine.fail("Sequential: a list of modules expected, as in nn.Sequential { .. }")
     end
-    for i, m in ipairs(list) do
+    local count = 1 -- of an empty list the first is missing too
+    for key in next, list do count = math.max(count, key) end -- `#` may end before one that is nil
+    for i = 1, count do
+        local m = list[i]
         if not module.is_module(m) then
             engine.fail(("Sequential: element %d: a module expected, got %s"):format(i, module.shown(m)))
         end

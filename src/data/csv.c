@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
+#include "base/phrase.h"
 #include "base/whole.h"
 #include "data/file.h"
 
@@ -151,6 +153,27 @@ static bool number_of(const char *field, double *value) {
     return *end == 0;
 }
 
+// Tells the nearest name, and what names there are.
+static bool fail_name(const Csv *csv, const char *wanted) {
+    enum { TOLD = 8, NAME = 30 };
+    char list[(NAME + 2) * TOLD + 32];
+    Phrase names = phrase_begin(list, sizeof list);
+    Nearest nearest;
+    nearest_begin(&nearest, wanted);
+    for (int64_t i = 0; i < csv->columns; i++) {
+        nearest_offer(&nearest, csv->fields[i]);
+        if (i < TOLD)
+            phrase_add(&names, "%s%.*s", i > 0 ? ", " : "", NAME, csv->fields[i]);
+    }
+    if (csv->columns > TOLD)
+        phrase_add(&names, " and %" PRId64 " more", csv->columns - TOLD);
+    return error_fail(csv->error, ERROR_USAGE,
+                      FILE_PATH ": has no column named %.60s%s%.60s%s; its first line has %s: name "
+                                "one of them, or give its number, from 1",
+                      csv->name, wanted, nearest.best ? "; did you mean " : "",
+                      nearest.best ? nearest.best : "", nearest.best ? "?" : "", list);
+}
+
 static bool find_class_column(Csv *csv) {
     const char *wanted = csv->options->class_name;
     int64_t column = csv->options->class_column;
@@ -172,10 +195,7 @@ static bool find_class_column(Csv *csv) {
             csv->class_column = column > 0 ? column - 1 : csv->columns + column;
             return true;
         }
-        return error_fail(csv->error, ERROR_USAGE,
-                          FILE_PATH ": has no column named %.60s in its first line; name one that "
-                                    "is there, or give its number, from 1",
-                          csv->name, wanted);
+        return fail_name(csv, wanted);
     }
     if (column == 0 || column > csv->columns || column < -csv->columns)
         return error_fail(csv->error, ERROR_USAGE,

@@ -115,7 +115,14 @@ static void what_is_wrong_is_named_by_line_and_column(void) {
     check_refused("1,\"2\"x,0\n", &usual, "line 1: text behind a closing quote");
     check_refused("", &usual, "no line of numbers");
     check_refused("a,b,c\n", &usual, "no line of numbers");
-    check_refused("a,b\n1,0\n", &(CsvOptions){.class_name = "kind"}, "no column named kind");
+    check_refused(
+        "a,b\n1,0\n", &(CsvOptions){.class_name = "kind"},
+        "no column named kind; its first line has a, b: name one of them, or give its number");
+    check_refused(
+        "width,height,kind\n1,0,0\n", &(CsvOptions){.class_name = "kin"},
+        "no column named kin; did you mean kind?; its first line has width, height, kind:");
+    check_refused("a1,a2,a3,a4,a5,a6,a7,a8,a9,a10\n1,0,0,0,0,0,0,0,0,0\n",
+                  &(CsvOptions){.class_name = "species"}, "a7, a8 and 2 more: name one of them");
     check_refused("1,0\n", &(CsvOptions){.class_column = 3}, "class is column 3 of 2");
     check_refused("a,b\n1,0\n", &(CsvOptions){.class_column = -1, .header = CSV_HEADER_NONE},
                   "line 1, column 1: \"a\" is no number");

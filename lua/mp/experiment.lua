@@ -24,6 +24,33 @@ local declared = {
 
 local param_types = { number = true, string = true, boolean = true }
 
+-- What cannot be is refused where it is declared, before there are data; what a function returns, once
+-- its parameters are there.
+local function decay_of(value, title)
+    if value ~= nil and (type(value) ~= "number" or not (value >= 0 and value < 1)) then
+        engine.fail(("%s: a decay from 0 to below 1 expected, got %s"):format(title, strict.shown(value)))
+    end
+    return value
+end
+
+local function whole(value, title, missing)
+    if value == nil then return missing end
+    local n = math.tointeger(value)
+    if not n or n < 1 then
+        engine.fail(("%s: a positive whole number expected, got %s"):format(title, tostring(value)))
+    end
+    return n
+end
+
+local function check_numbers(spec)
+    local limit = spec.clip
+    if type(limit) == "number" and not (limit > 0 and limit < math.huge) then
+        engine.fail(("experiment.clip: a positive, finite norm expected, got %s"):format(limit))
+    end
+    whole(spec.accumulate, "experiment.accumulate")
+    if type(spec.average) == "number" then decay_of(spec.average, "experiment.average") end
+end
+
 local train -- below
 
 public.experiment = strict.declare("mp.", "experiment", "{ name = v, .. }", function(spec)
@@ -38,6 +65,7 @@ public.experiment = strict.declare("mp.", "experiment", "{ name = v, .. }", func
             end
         end
     end
+    check_numbers(spec)
     local names = strict.names_of(spec.params or {})
     for _, name in ipairs(names) do
         if not param_types[type(spec.params[name])] then
@@ -188,17 +216,6 @@ local function evaluate(spec, model, average, loader)
     return means
 end
 
--- Of the weights as they are once the optimizer is made, which may have set them.
-local function average_of(spec, model, params)
-    local decay = spec.average
-    if type(decay) == "function" then decay = call("average", decay, params) end
-    if decay == nil then return nil end
-    if type(decay) ~= "number" or not (decay >= 0 and decay < 1) then
-        engine.fail(("average: a decay from 0 to below 1 expected, got %s"):format(strict.shown(decay)))
-    end
-    return core.optim.EMA(model, decay)
-end
-
 local function scaler_of(spec)
     if spec.scaler == nil then return engine.run_scaler() end
     local given = spec.scaler
@@ -206,15 +223,6 @@ local function scaler_of(spec)
         or core.scaler(given)
     engine.lead_scaler(scaler)
     return scaler
-end
-
-local function whole(value, title, missing)
-    if value == nil then return missing end
-    local n = math.tointeger(value)
-    if not n or n < 1 then
-        engine.fail(("%s: a positive whole number expected, got %s"):format(title, tostring(value)))
-    end
-    return n
 end
 
 -- The schedule ends with the run. One that warms up for longer goes as far as there are steps: a run
@@ -229,6 +237,8 @@ end
 
 local function run_declared(spec, run)
     local p = run.params
+    local decay = spec.average
+    if type(decay) == "function" then decay = decay_of(call("average", decay, p), "average") end
     local data = evaluation.loaders(spec, p)
     if spec.eval and not data.test then
         engine.event "eval is never called: data gives no loader `test` to call it with"
@@ -247,10 +257,6 @@ local function run_declared(spec, run)
     end
     local most = engine.options().steps
     if most > 0 then total = math.min(total, most) end
-    local limit = spec.clip
-    if type(limit) == "number" and not (limit > 0 and limit < math.huge) then
-        engine.fail(("clip: a positive, finite norm expected, got %s"):format(limit))
-    end
     local schedule = spec.schedule
     if type(schedule) == "function" then schedule = call("schedule", schedule, p) end
     if schedule and schedule.total == 0 then fit_schedule(schedule, total) end
@@ -260,7 +266,8 @@ local function run_declared(spec, run)
         refuse("optim", "an optimizer", opt)
     end
     if schedule then opt:schedule(schedule) end
-    local average = average_of(spec, model, p)
+    -- Of the weights as the optimizer, which may have set them, leaves them.
+    local average = decay and core.optim.EMA(model, decay)
     local scaler = scaler_of(spec)
     engine.plan(total, epochs)
     if spec.eval and type(data.test) == "userdata" then evaluation.try(spec.eval, model, data.test) end

@@ -62,12 +62,12 @@ run run "$folder/few.lua" --epochs 1
 expect_err '2 batches are fewer than the 4 that one step accumulates'
 end
 
-begin "a clip without sense is refused before the first step"
+begin "a clip without sense is refused before the data are read"
 for clip in -1 0 0/0 math.huge; do
-    sed "s|accumulate = 4,|clip = $clip,|" "$folder/gather.lua" >"$folder/clip.lua"
+    sed "s|accumulate = 4,|clip = $clip,|; s|data = function() return|data = function() error 'read' return|" \
+        "$folder/gather.lua" >"$folder/clip.lua"
     run run "$folder/clip.lua" -p fp32
-    expect_status 1
-    expect_err 'clip: a positive, finite norm expected, got'
+    expect_error 1 'clip: a positive, finite norm expected, got'
 done
 end
 
@@ -135,12 +135,12 @@ expect_status 0
 expect_out '"weight":-26.0703125[,}]'
 end
 
-begin "an average without sense is refused before the first step"
+begin "an average without sense is refused before the data are read, in one line"
 for decay in -0.5 1 0/0 'function() return "half" end'; do
-    sed "s|accumulate = 4,|average = $decay,|" "$folder/gather.lua" >"$folder/decay.lua"
+    sed "s|accumulate = 4,|average = $decay,|; s|data = function() return|data = function() error 'read' return|" \
+        "$folder/gather.lua" >"$folder/decay.lua"
     run run "$folder/decay.lua" -p fp32
-    expect_status 1
-    expect_err 'average: a decay from 0 to below 1 expected, got'
+    expect_error 1 'average: a decay from 0 to below 1 expected, got'
 done
 end
 

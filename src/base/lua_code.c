@@ -97,6 +97,80 @@ size_t lua_code(const char *text, size_t length, char *code) {
     return used;
 }
 
+// ---- what it requires ---------------------------------------------------------------------------
+
+static void skip_blanks(Reader *reader) {
+    while (reader->at < reader->length && (is_blank(reader) || skip_comment(reader)))
+        reader->at += is_blank(reader);
+}
+
+static bool is_of_name(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           (unsigned char)c >= 0x80;
+}
+
+static size_t skip_name(Reader *reader) {
+    const size_t begin = reader->at;
+    while (reader->at < reader->length && is_of_name(reader->text[reader->at]))
+        reader->at++;
+    return reader->at - begin;
+}
+
+// Reads a text as it stands, of no escapes and on one line.
+static bool read_text(Reader *reader, char name[LUA_REQUIRED_SIZE]) {
+    const bool is_quoted = is_at(reader, '"') || is_at(reader, '\'');
+    const char last = is_at(reader, '[') ? ']' : is_quoted ? reader->text[reader->at] : 0;
+    const size_t around = is_quoted ? 1 : 2, begin = reader->at + around;
+    if (is_quoted)
+        skip_quoted(reader);
+    else if (!skip_long_bracket(reader))
+        return false;
+    if (reader->text[reader->at - 1] != last) // it never ends
+        return false;
+    const size_t end = reader->at - around, length = end > begin ? end - begin : 0;
+    if (length == 0 || length >= LUA_REQUIRED_SIZE)
+        return false;
+    memcpy(name, reader->text + begin, length);
+    name[length] = 0;
+    return strlen(name) == length && !strpbrk(name, "\\\r\n=[]");
+}
+
+// What follows the word.
+static bool read_required(Reader *reader, char name[LUA_REQUIRED_SIZE]) {
+    skip_blanks(reader);
+    if (is_at(reader, '(')) {
+        reader->at++;
+        skip_blanks(reader);
+    }
+    return read_text(reader, name);
+}
+
+bool lua_code_required(const char *text, size_t length, size_t *at, char name[LUA_REQUIRED_SIZE]) {
+    static const char word[] = "require";
+    Reader reader = {text, *at, length};
+    bool is_field = false; // behind a '.', but not behind the ".." that joins texts, or a ':'
+    for (skip_blanks(&reader); reader.at < length; skip_blanks(&reader)) {
+        const size_t begin = reader.at, count = skip_name(&reader);
+        if (count == 0) {
+            const char c = text[begin];
+            is_field = (c == '.' || c == ':') && (begin == 0 || text[begin - 1] != c);
+            skip_token(&reader);
+            continue;
+        }
+        const bool is_word =
+            !is_field && count == sizeof word - 1 && memcmp(text + begin, word, count) == 0;
+        is_field = false;
+        if (is_word && read_required(&reader, name)) {
+            *at = reader.at;
+            return true;
+        }
+    }
+    *at = length;
+    return false;
+}
+
+// ---- the hash -----------------------------------------------------------------------------------
+
 bool lua_code_hash(const char *text, size_t length, char hex[HASH_HEX_SIZE]) {
     char *code = malloc(length + 1);
     if (!code)

@@ -63,6 +63,27 @@ run matrix "$tiny" -p fp32,bf16,fp16 --steps 3
 ! grep -q "done before" "$folder/err" || fail "another code was taken for the same"
 end
 
+begin "so does code of a file that is required, and one that this requires"
+mkdir -p "$folder/parts/deep"
+sed 's/^local mp = require "mp"/&  local one = require "parts.one"/' "$tiny" >"$folder/whole.lua"
+grep -q parts.one "$folder/whole.lua" || fail "the script requires nothing"
+echo 'return { require "parts.deep" }' >"$folder/parts/one.lua"
+echo 'return 1' >"$folder/parts/deep/init.lua"
+whole() {
+    run matrix "$folder/whole.lua" -p fp32 --steps 3
+}
+whole
+expect_err "1/1 done: "
+echo '-- Another word.' >>"$folder/parts/one.lua"
+whole
+expect_err "1 of 1 done before"
+for part in parts/one.lua parts/deep/init.lua; do
+    sed 's/^return/local other return/' "$folder/$part" >"$folder/told.lua" && mv "$folder/told.lua" "$folder/$part"
+    whole
+    ! grep -q "done before" "$folder/err" || fail "another code of $part was taken for the same"
+done
+end
+
 begin "scales, layers and what is kept vary like precisions"
 matrix -p fp16 --loss-scale dynamic,1 --layer 'fc2=auto,fp32' --keep-fp32 all,losses+functions --steps 5
 expect_status 0

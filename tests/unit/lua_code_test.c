@@ -51,8 +51,33 @@ static void texts_that_differ_in_words_alone_have_one_hash(void) {
     CHECK_TEXT(hex[3], expected);
 }
 
+// By a name that stands there alone; what is in texts and comments, or has the word as a field's,
+// is none.
+static void what_a_text_requires_is_found(void) {
+    static const struct {
+        const char *text, *names;
+    } rows[] = {
+        {"local mp = require \"mp\" local a = require('parts.a')", "mp parts.a "},
+        {"require--[[ x ]]( [[ b ]] )", " b  "},
+        {"return require [[c]].x .. require \"d\"", "c d "},
+        {"-- require 'no'\nlocal s = \"require 'no'\" my_require 'no' require2 'no'", ""},
+        {"loader.require 'no' loader:require 'no' require(name) require 'yes'", "yes "},
+        {"require 'never ended", ""},
+        {"require", ""},
+        {"require '' require 'a\\'b' require \"e\"", "e "},
+        {"f{require'g',require\"h\"}", "g h "},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char found[512] = "", name[LUA_REQUIRED_SIZE];
+        for (size_t at = 0; lua_code_required(rows[i].text, strlen(rows[i].text), &at, name);)
+            snprintf(found + strlen(found), sizeof found - strlen(found), "%s ", name);
+        CHECK_TEXT(found, rows[i].names);
+    }
+}
+
 int main(void) {
     RUN_TEST(comments_and_blanks_are_one_space);
     RUN_TEST(texts_that_differ_in_words_alone_have_one_hash);
+    RUN_TEST(what_a_text_requires_is_found);
     return test_end();
 }

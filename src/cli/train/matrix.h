@@ -2,6 +2,7 @@
 // and which of them the history has. matrix.c runs them.
 #pragma once
 
+#include <stdio.h>
 #include <sys/types.h>
 
 #include "base/hash.h"
@@ -59,11 +60,15 @@ void matrix_cell_name(const Matrix *matrix, const MatrixCell *cell, char name[MA
 void matrix_note_run(Matrix *matrix, const RunRecord *run);
 
 // matrix_history.c. Gives the matrix its id and every cell what the history knows of it. A matrix
-// is known by the code of its experiment: a comment that was edited makes no other.
+// is known by the code of its experiment and of what that requires: a comment that was edited makes
+// no other.
 bool matrix_find_runs(Store *store, Matrix *matrix, Error *error) MUST_CHECK;
-// What a specification begins with; the hash is that of lua_code_hash.
+
+// matrix_code.c. What a specification begins with: the hash of the experiment's code, by
+// lua_code_hash, and a line for each file that it requires by a name that stands there, or that
+// these require.
 #define MATRIX_OF_CODE "code "
-bool matrix_hash_code(const char *path, char hex[HASH_HEX_SIZE], Error *error) MUST_CHECK;
+bool matrix_write_code(FILE *out, const char *path, Error *error) MUST_CHECK;
 
 enum { MATRIX_MOST_ARGUMENTS = 2048 };
 

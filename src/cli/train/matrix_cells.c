@@ -206,15 +206,15 @@ static bool check_values(const Cli *cli, const Matrix *matrix, const char *path,
 // What may vary is left out: a matrix that grows keeps what it has. A tag is part of it: who asks
 // for one looks for all of these runs by it, as claims do.
 static bool specify(const Cli *cli, Matrix *matrix, Error *error) {
-    char path[EXPERIMENT_PATH_SIZE], hex[HASH_HEX_SIZE];
+    char path[EXPERIMENT_PATH_SIZE];
     if (!experiment_find(matrix->experiment, path, sizeof path, error) ||
-        !check_values(cli, matrix, path, error) || !matrix_hash_code(path, hex, error))
+        !check_values(cli, matrix, path, error))
         return false;
     TextStream text;
     if (!text_stream_open(&text))
         return fail_memory(error);
     FILE *out = text.stream;
-    fprintf(out, MATRIX_OF_CODE "%s\n", hex);
+    const bool done = matrix_write_code(out, path, error);
     if (cli->run.recipe)
         fprintf(out, "recipe %s\n", cli->run.recipe);
     if (cli->run.device)
@@ -223,9 +223,9 @@ static bool specify(const Cli *cli, Matrix *matrix, Error *error) {
         fprintf(out, "tag %s\n", cli->run.tag);
     fprintf(out, "steps %" PRId64 "\nepochs %" PRId64 "\n", cli->run.steps, cli->run.epochs);
     if (!text_stream_close(&text))
-        return fail_memory(error);
+        return done && fail_memory(error);
     matrix->specification = text.text;
-    return true;
+    return done;
 }
 
 Matrix *matrix_new(const Cli *cli, Error *error) {

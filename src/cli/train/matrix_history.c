@@ -4,24 +4,12 @@
 
 #include "base/lua_code.h"
 #include "cli/train/matrix.h"
-#include "data/file.h"
 #include "store/runs.h"
 
 // What older specifications begin with: the hash was that of the whole text, comments too.
 static const char of_text[] = "script ";
 
 enum { OF_TEXT = sizeof of_text - 1, OF_CODE = sizeof MATRIX_OF_CODE - 1, HEX = HASH_HEX_SIZE - 1 };
-
-bool matrix_hash_code(const char *path, char hex[HASH_HEX_SIZE], Error *error) {
-    const uint64_t most = 1 << 28;
-    uint8_t *bytes;
-    size_t size;
-    if (!file_read(path, most, &bytes, &size, error))
-        return false;
-    bool done = lua_code_hash((const char *)bytes, size, hex);
-    free(bytes);
-    return done || error_fail(error, ERROR_MEMORY, "no memory for the matrix");
-}
 
 static bool note_runs(Store *store, Matrix *matrix, int64_t id, Error *error) {
     RunRecord *runs;

@@ -237,6 +237,45 @@ static void a_report_cut_in_two_presses_no_key(void) {
     quit();
 }
 
+// The first byte of text that came outside of what is held and shown at once; NULL: there is none.
+static const char *find_torn(const char *bytes, const char *end) {
+    bool is_held = false;
+    while (bytes < end) {
+        if (*bytes != '\x1b') {
+            if (!is_held && (unsigned char)*bytes >= ' ')
+                return bytes;
+            bytes++;
+            continue;
+        }
+        const char *start = bytes++;
+        if (bytes < end && strchr("()", *bytes)) // of a set of characters
+            bytes++;
+        else if (bytes < end && *bytes == '[')
+            bytes += strspn(bytes + 1, "?;0123456789") + 1;
+        else if (bytes < end && *bytes == ']')
+            while (bytes < end && *bytes != '\\')
+                bytes++;
+        bytes++;
+        if (bytes - start == 8 && memcmp(start, "\x1b[?2026", 7) == 0)
+            is_held = start[7] == 'h';
+    }
+    return NULL;
+}
+
+static void pictures_come_whole(void) {
+    start_with(NULL, NULL, NULL);
+    press("4", "flushed");
+    press("?", "esc closes");
+    press("\x1b", "flushed");
+    shown_resize(&shown, 90, 28);
+    press("\x1bOP", "experiments"); // F1
+    shown_settle(&shown);
+    const char *torn = find_torn(shown.raw, shown.raw + shown.raw_size);
+    CHECK_MESSAGE(!torn, "text outside of a picture: %.60s", torn ? torn : "");
+    CHECK(wrote("\x1b[?2026h") && wrote("\x1b[?2026l"));
+    quit();
+}
+
 // ---- refusals -----------------------------------------------------------------------------------
 
 static void check_refused(const char *setting, const char *why) {
@@ -264,6 +303,7 @@ static void old_terminals_are_served(void) {
     shown_settle(&shown);
     for (const char *text = shown_text(&shown); *text; text++)
         CHECK_MESSAGE((unsigned char)*text < 0x80, "byte %#x", (unsigned char)*text);
+    CHECK(!wrote("\x1b[?2026"));
     quit();
 }
 
@@ -283,6 +323,7 @@ int main(void) {
     RUN_TEST(the_page_of_settings_turns_background_and_colours);
     RUN_TEST(a_late_answer_is_no_key_and_eats_none);
     RUN_TEST(a_report_cut_in_two_presses_no_key);
+    RUN_TEST(pictures_come_whole);
     RUN_TEST(terminals_that_cannot_are_refused);
     RUN_TEST(old_terminals_are_served);
     return end_tests();

@@ -104,9 +104,10 @@ bool shown_is_given_back(const Shown *shown, char *why, size_t size) {
                 now.c_oflag == before->c_oflag && now.c_cflag == before->c_cflag &&
                 now.c_lflag == before->c_lflag &&
                 memcmp(now.c_cc, before->c_cc, sizeof now.c_cc) == 0;
-    snprintf(why, size, "%s%s%s%s", same ? "" : "the line's settings differ; ",
+    snprintf(why, size, "%s%s%s%s%s", same ? "" : "the line's settings differ; ",
              shown->is_alternate ? "the alternate screen is left on; " : "",
              shown->shows_cursor ? "" : "the cursor is hidden; ",
-             shown->has_mouse ? "the mouse is reported; " : "");
+             shown->has_mouse ? "the mouse is reported; " : "",
+             shown->is_held ? "a picture is held; " : "");
     return why[0] == 0;
 }

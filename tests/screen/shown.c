@@ -232,12 +232,16 @@ static bool may_be_cut(const char *bytes, size_t length) {
            (length < 3 || strspn(bytes + 2, "0123456789") >= length - 2);
 }
 
-// libvterm reads but the first mode of "?1006;1000h".
-static void watch_mouse(Shown *shown, char byte) {
+// libvterm reads but the first mode of "?1006;1000h", and knows nothing of pictures that are held.
+static void watch_modes(Shown *shown, char byte) {
     memmove(shown->recent, shown->recent + 1, sizeof shown->recent - 1);
     shown->recent[sizeof shown->recent - 1] = byte;
-    if (memcmp(shown->recent, "1000", 4) == 0 && (byte == 'h' || byte == 'l'))
+    if (byte != 'h' && byte != 'l')
+        return;
+    if (memcmp(shown->recent, "1000", 4) == 0)
         shown->has_mouse = byte == 'h';
+    else if (memcmp(shown->recent, "2026", 4) == 0)
+        shown->is_held = byte == 'h';
 }
 
 // libvterm knows nothing of its background.
@@ -272,14 +276,14 @@ static void feed(Shown *shown, const char *bytes, size_t length) {
         if ((byte & 0xC0) != 0x80 || shown->last_size == sizeof shown->last)
             shown->last_size = 0;
         shown->last[shown->last_size++] = bytes[i];
-        watch_mouse(shown, bytes[i]);
+        watch_modes(shown, bytes[i]);
         watch_question(shown, bytes[i]);
         vterm_input_write(shown->vt, bytes + i, 1);
     }
 }
 
 // Whether something came within the time.
-static bool take(Shown *shown, double seconds) {
+static bool take_some(Shown *shown, double seconds) {
     char bytes[65536 + sizeof shown->held + 1] = "";
     struct pollfd in = {.fd = shown->terminal, .events = POLLIN};
     if (poll(&in, 1, seconds > 0 ? (int)(seconds * 1000) + 1 : 0) != 1)
@@ -298,6 +302,16 @@ static bool take(Shown *shown, double seconds) {
     shown->raw_size += kept;
     shown->written += (size_t)length;
     return true;
+}
+
+// As take_some; what a picture has begun is waited for, as a terminal does, which shows it at last.
+static bool take(Shown *shown, double seconds) {
+    const double longest = 1;
+    bool came = take_some(shown, seconds);
+    double end = shown_clock() + longest;
+    while (shown->is_held && shown_clock() < end)
+        take_some(shown, end - shown_clock());
+    return came;
 }
 
 void shown_pump(Shown *shown, double seconds) {

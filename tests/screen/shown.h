@@ -28,6 +28,7 @@ typedef struct Shown {
     VTermScreen *screen;
     int columns, rows;
     bool is_alternate, shows_cursor, has_mouse;
+    bool is_held; // a picture is on its way, of which a person sees nothing yet
     const char
         *background; // "ffff/ffff/ffff": what it says when it is asked; NULL: it does not know
     char asked[8];   // bytes of a question
@@ -50,7 +51,8 @@ void shown_start(Shown *shown, int columns, int rows, const char *const *environ
                  const char *const *arguments);
 void shown_free(Shown *shown); // kills what is still there
 
-// Takes what the program writes, for so long.
+// Takes what the program writes, for so long; whole pictures, as a terminal shows them that holds
+// them (mode 2026).
 void shown_pump(Shown *shown, double seconds);
 // Until nothing was written for a while.
 void shown_settle(Shown *shown);

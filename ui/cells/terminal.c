@@ -22,125 +22,20 @@
 
 #include "ui/cells/describe.h"
 #include "ui/cells/reading.h"
-
-// ---- what the signal handler needs --------------------------------------------------------------
-
-enum { RESTORE_SIZE = 512, STACK_SIZE = 64 * 1024 };
+#include "ui/cells/signals.h"
 
 static struct {
-    volatile sig_atomic_t taken; // the terminal is ours now
-    struct termios before;
-    char restore[RESTORE_SIZE]; // bytes that leave the screen
-    size_t restore_length;
-    volatile sig_atomic_t end_signal;
-    volatile sig_atomic_t stop_asked; // by ^Z
-    volatile sig_atomic_t resized;
     SCREEN *screen;
     bool ascii, is_utf8, mouse;
+    bool takes_modes; // of later days, or passes over what it does not know
     ColorDepth depth, most_depth;
     bool claims_true_color;
     Theme theme;
     int theme_asked; // as TerminalOptions
 } terminal;
 
-static const int fatal_signals[] = {SIGSEGV, SIGBUS,  SIGFPE, SIGILL,  SIGABRT,
-                                    SIGQUIT, SIGTRAP, SIGSYS, SIGXCPU, SIGXFSZ};
-static const int end_signals[] = {SIGINT, SIGTERM, SIGHUP};
-enum {
-    FATAL_SIGNALS = sizeof fatal_signals / sizeof *fatal_signals,
-    END_SIGNALS = sizeof end_signals / sizeof *end_signals,
-};
-
-// Async-signal-safe.
-static void give_back(void) {
-    if (!terminal.taken)
-        return;
-    terminal.taken = 0;
-    for (size_t done = 0; done < terminal.restore_length;) {
-        ssize_t written =
-            write(STDOUT_FILENO, terminal.restore + done, terminal.restore_length - done);
-        if (written < 0 && errno != EINTR)
-            break;
-        done += written > 0 ? (size_t)written : 0;
-    }
-    tcsetattr(STDIN_FILENO, TCSANOW, &terminal.before);
-}
-
-static void on_fatal(int number) {
-    give_back();
-    signal(number, SIG_DFL);
-    raise(number);
-}
-
-static void on_end(int number) {
-    if (terminal.end_signal) // nobody listened the first time
-        on_fatal(number);
-    terminal.end_signal = number;
-}
-
-static void on_stop(int number) {
-    (void)number;
-    terminal.stop_asked = 1;
-}
-
-static void on_resize(int number) {
-    (void)number;
-    terminal.resized = 1;
-}
-
-// Before ncurses is opened, which then leaves them alone: it drops what comes while it draws. Where
-// nobody can bring a program back, shells have the stop ignored, and so it stays.
-static void catch_stop(void) {
-    struct sigaction action = {.sa_handler = on_stop}, before;
-    sigemptyset(&action.sa_mask);
-    if (sigaction(SIGTSTP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-        sigaction(SIGTSTP, &action, NULL);
-    action.sa_handler = on_resize;
-    sigaction(SIGWINCH, &action, NULL);
-}
-
-static void catch_signals(void) {
-    static char stack[STACK_SIZE];
-    stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
-    sigaltstack(&alternate, NULL);
-    struct sigaction action = {.sa_handler = on_fatal, .sa_flags = SA_ONSTACK | SA_NODEFER};
-    sigemptyset(&action.sa_mask);
-    for (int i = 0; i < FATAL_SIGNALS; i++)
-        sigaction(fatal_signals[i], &action, NULL);
-    action = (struct sigaction){.sa_handler = on_end, .sa_flags = SA_ONSTACK};
-    sigemptyset(&action.sa_mask);
-    for (int i = 0; i < END_SIGNALS; i++)
-        sigaction(end_signals[i], &action, NULL);
-}
-
-static void release_signals(void) {
-    for (int i = 0; i < FATAL_SIGNALS; i++)
-        signal(fatal_signals[i], SIG_DFL);
-    for (int i = 0; i < END_SIGNALS; i++)
-        signal(end_signals[i], SIG_DFL);
-    if (signal(SIGTSTP, SIG_DFL) == SIG_IGN)
-        signal(SIGTSTP, SIG_IGN);
-    signal(SIGWINCH, SIG_DFL);
-}
-
-static void add_restore(const char *bytes) {
-    if (!bytes || bytes == (const char *)-1)
-        return;
-    size_t length = strlen(bytes);
-    if (terminal.restore_length + length > sizeof terminal.restore)
-        return;
-    memcpy(terminal.restore + terminal.restore_length, bytes, length);
-    terminal.restore_length += length;
-}
-
-// Colours off, cursor shown, mouse reports off, keys as they were, the other screen.
-static void prepare_restore(void) {
-    terminal.restore_length = 0;
-    add_restore("\x1b[?1006l\x1b[?1003l\x1b[?1002l\x1b[?1000l");
-    static char *const capabilities[] = {"sgr0", "op", "cnorm", "rmkx", "rmcup"};
-    for (size_t i = 0; i < sizeof capabilities / sizeof *capabilities; i++)
-        add_restore(tigetstr(capabilities[i]));
-}
+// What comes between these is shown at once, not line by line, by terminals that know it.
+static const char hold_picture[] = "\x1b[?2026h", show_picture[] = "\x1b[?2026l";
 
 // ---- taking it ----------------------------------------------------------------------------------
 
@@ -148,6 +43,7 @@ static void prepare_restore(void) {
 static struct {
     Cell *cells; // NULL: everything is to be told
     int columns, rows;
+    int cursor_column, cursor_row;
 } told;
 
 static void forget_told(void) {
@@ -215,13 +111,15 @@ void terminal_set_theme(int theme) {
     terminal_redraw();
 }
 
+static void write_mode(const char *bytes) {
+    if (terminal.takes_modes)
+        putp(bytes);
+    fflush(stdout); // ncurses has a buffer of its own
+}
+
 // Presses and the wheel, where reports say where they end.
 static void report_mouse(bool on) {
-    static const char both[] = "\x1b[?1000h\x1b[?1006h", none[] = "\x1b[?1006l\x1b[?1000l";
-    const char *kind = tigetstr("kmous");
-    if (kind && kind != (const char *)-1)
-        putp(on ? both : none);
-    fflush(stdout);
+    write_mode(on ? "\x1b[?1000h\x1b[?1006h" : "\x1b[?1006l\x1b[?1000l");
 }
 
 void terminal_set_mouse(bool on) {
@@ -253,6 +151,27 @@ static bool check_terminal(Error *error) {
     return true;
 }
 
+static const char *capability(const char *name) { // NULL: it has none
+    const char *bytes = tigetstr(name);
+    return bytes && bytes != (const char *)-1 ? bytes : NULL;
+}
+
+// A picture that is held is shown; mouse reports off, colours off, cursor shown, keys as they were,
+// the other screen.
+static bool keep_leaving(void) {
+    static const char *const names[] = {"sgr0", "op", "cnorm", "rmkx", "rmcup"};
+    enum { NAMES = sizeof names / sizeof *names };
+    const char *leaving[NAMES + 2];
+    int count = 0;
+    if (terminal.takes_modes)
+        leaving[count++] = show_picture;
+    leaving[count++] = "\x1b[?1006l\x1b[?1003l\x1b[?1002l\x1b[?1000l";
+    for (int i = 0; i < NAMES; i++)
+        if (capability(names[i]))
+            leaving[count++] = capability(names[i]);
+    return signals_keep(leaving, count);
+}
+
 // With all colours that it may have; which of them are used is settled later.
 static SCREEN *open_described(void) {
     const char *own = getenv("TERMINFO");
@@ -279,19 +198,17 @@ bool terminal_open(const TerminalOptions *options, Error *error) {
     if (options->characters == CHARACTERS_UTF8 && !terminal.is_utf8)
         terminal.is_utf8 = setlocale(LC_CTYPE, "C.UTF-8") != NULL; // ncurses writes what it has
     terminal_set_characters(options->characters);
-    if (tcgetattr(STDIN_FILENO, &terminal.before) != 0)
+    terminal.takes_modes = capability("kmous");
+    if (!keep_leaving())
         return error_fail(error, ERROR_UNAVAILABLE, "the terminal does not answer: %s",
                           error_cause(errno));
-    prepare_restore();
     reading_begin();
-    catch_stop();
+    signals_catch_stops();
     terminal.screen = open_described();
     if (!terminal.screen)
         return error_fail(error, ERROR_UNAVAILABLE,
                           "ncurses cannot use this terminal; set TERM=xterm-256color");
-    terminal.taken = 1;
-    terminal.end_signal = 0;
-    catch_signals();
+    signals_catch_ends();
     cbreak();
     noecho();
     nonl();               // Enter is a carriage return
@@ -319,8 +236,7 @@ void terminal_close(void) {
     endwin();
     delscreen(terminal.screen);
     terminal.screen = NULL;
-    give_back(); // what a lost terminal left half done
-    release_signals();
+    signals_release();
 }
 
 // ---- drawing ------------------------------------------------------------------------------------
@@ -391,23 +307,41 @@ static bool make_told(const Frame *frame) {
     return told.cells != NULL;
 }
 
-void terminal_draw(const Frame *frame, int column, int row) {
-    bool is_known = make_told(frame);
+// Whether any cell is another than before.
+static bool tell_cells(const Frame *frame) {
+    bool is_known = make_told(frame), differs = !is_known;
     for (int y = 0; y < frame->rows; y++)
         for (int x = 0; x < frame->columns; x++) {
             const Cell *cell = frame_cell(frame, x, y);
             Cell *before = is_known ? &told.cells[y * frame->columns + x] : NULL;
             if (before && memcmp(before, cell, sizeof *cell) == 0)
                 continue;
+            differs = true;
             if (before)
                 *before = *cell;
             if (cell->rune)
                 draw_cell(cell, x, y);
         }
+    return differs;
+}
+
+static void show(void) {
+    write_mode(hold_picture);
+    refresh(); // ncurses knows what the terminal shows, and writes what differs
+    write_mode(show_picture);
+}
+
+void terminal_draw(const Frame *frame, int column, int row) {
+    bool differs = tell_cells(frame);
+    differs |= column != told.cursor_column || row != told.cursor_row;
+    if (!differs)
+        return;
+    told.cursor_column = column;
+    told.cursor_row = row;
     curs_set(column >= 0 ? 1 : 0);
     if (column >= 0)
         move(row, column);
-    refresh(); // ncurses knows what the terminal shows, and writes what differs
+    show();
 }
 
 void terminal_redraw(void) {
@@ -419,20 +353,18 @@ void terminal_redraw(void) {
 
 // Gives the terminal back, stands still until somebody brings it back, and takes it again.
 static void stand_aside(void) {
-    terminal.stop_asked = 0;
     report_mouse(false);
     endwin();
     signal(SIGTSTP, SIG_DFL);
     raise(SIGTSTP);
-    catch_stop();
+    signals_catch_stops();
     terminal_redraw();
-    refresh();
+    show();
     report_mouse(terminal.mouse);
 }
 
 static Input take_size(void) {
     struct winsize size;
-    terminal.resized = 0;
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 && size.ws_col > 0)
         resizeterm(size.ws_row, size.ws_col);
     forget_told(); // ncurses cut what it had
@@ -441,9 +373,9 @@ static Input take_size(void) {
 
 Input terminal_read(double seconds) {
     Input input;
-    if (terminal.stop_asked)
+    if (signals_take_stop())
         stand_aside();
-    if (terminal.resized)
+    if (signals_take_size())
         return take_size();
     if (!reading_next(seconds, &input))
         return (Input){.kind = INPUT_LOST};
@@ -453,5 +385,5 @@ Input terminal_read(double seconds) {
 }
 
 int terminal_ended_by(void) {
-    return terminal.end_signal;
+    return signals_end();
 }

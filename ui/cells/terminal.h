@@ -1,9 +1,8 @@
 // ui/cells/terminal.h: the one room that touches the terminal, through ncurses: takes it, draws
 // frames, reads keys and the mouse, gives it back.
 //
-// Whatever ends the program, the terminal is given back as it was: on a fatal signal a handler on a
-// stack of its own writes the bytes that leave the screen and restores the line's settings, then
-// raises the signal again. There is one terminal a program; the main thread calls.
+// Whatever ends the program, the terminal is given back as it was (signals.h). There is one
+// terminal a program; the main thread calls.
 #pragma once
 
 #include "ui/cells/frame.h"

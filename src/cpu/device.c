@@ -34,7 +34,8 @@
     extern const CpuScanTable cpu_scan_##level;      \
     extern const CpuAttention cpu_attention_##level; \
     extern const CpuScale cpu_scale_##level;         \
-    extern const CpuInt8 cpu_int8_##level;
+    extern const CpuInt8 cpu_int8_##level;           \
+    extern const CpuWinograd cpu_winograd_##level[CPU_WINOGRAD_SIZES];
 EACH_LEVEL(DECLARE)
 
 #define TABLE(level)                                 \
@@ -43,7 +44,7 @@ EACH_LEVEL(DECLARE)
      &cpu_random_##level,    &cpu_multi_##level,     \
      &cpu_scan_##level,      &cpu_attention_##level, \
      &cpu_scale_##level,     NULL,                   \
-     &cpu_int8_##level},
+     &cpu_int8_##level,      cpu_winograd_##level},
 static const CpuSimd level_tables[] = {EACH_LEVEL(TABLE)};
 
 bool cpu_set_level(Device *device, IsaLevel level) {

@@ -245,6 +245,29 @@ typedef struct CpuInt8 {
                    int64_t count);
 } CpuInt8;
 
+// Winograd's way of convolving with 3x3 taps: squares of outputs, of 2x2 or of 4x4, see squares of
+// pixels with two more on a side. These are turned into parts, as many as pixels, and the taps too;
+// products of the same parts are turned into outputs. By 16 channels, in fp32 whatever is read and
+// written. Part i of a square lies i * part numbers behind the first.
+enum { CPU_WINOGRAD_CHANNELS = 16, CPU_WINOGRAD_SIZES = 2 };
+
+typedef void CpuToParts(Format format, void *const *pixels, int64_t channels, float *to,
+                        int64_t part);
+
+typedef struct CpuWinograd {
+    int side; // of a square of outputs
+    // Of the pixels that a square sees, row by row; of the gradient of its outputs; of nine taps.
+    // Those that are NULL are 0.
+    CpuToParts *image, *gradient, *weights;
+    // Outputs, those that are not NULL, with the bias (NULL: none) and RELU where it `clips`; and
+    // the gradient of nine taps, `tap` numbers apart, added to what is there where `add`. Whether
+    // all sums were finite.
+    bool (*outputs)(const float *from, int64_t part, const float *bias, bool clips, Format format,
+                    void *const *pixels, int64_t channels);
+    bool (*taps)(const float *from, int64_t part, bool add, float *to, int64_t tap,
+                 int64_t channels);
+} CpuWinograd;
+
 typedef struct CpuSimd {
     const CpuPointwise *pointwise;
     const CpuRows *rows;
@@ -257,4 +280,5 @@ typedef struct CpuSimd {
     const CpuScale *scale;
     const ConvertTable *convert;
     const CpuInt8 *int8;
+    const CpuWinograd *winograd; // CPU_WINOGRAD_SIZES, the smaller squares first
 } CpuSimd;

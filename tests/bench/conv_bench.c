@@ -91,6 +91,12 @@ static void by_places(const Timed *timed) {
         fprintf(stderr, "%s\n", error.text), exit(1);
 }
 
+static void by_winograd(const Timed *timed) {
+    bool finite;
+    if (!conv_winograd_run(device, &timed->problem, &timed->arrays, &finite, &error))
+        fprintf(stderr, "%s\n", error.text), exit(1);
+}
+
 static void by_library(const Timed *timed) {
     dnnl_primitive_execute(timed->primitive, timed->stream, 3, timed->arguments);
 }
@@ -216,6 +222,10 @@ static void bench(const Shape *shape, dnnl_engine_t engine, dnnl_stream_t stream
                    flops / ours * 1e-9, columns * 1e3, flops / columns * 1e-9);
             if (places > 0)
                 printf(" places %7.2f %4.0f", places * 1e3, flops / places * 1e-9);
+            if (conv_winograd_can(&timed.problem, &timed.arrays)) {
+                const double winograd = measure(by_winograd, &timed);
+                printf(" winograd %7.2f %4.0f", winograd * 1e3, flops / winograd * 1e-9);
+            }
             allocator_give(device->allocator, x.data);
             allocator_give(device->allocator, w.data);
             allocator_give(device->allocator, y.data);

@@ -31,6 +31,8 @@ static const ConvCase conv_cases[] = {
     {9, 6, 7, 32, 36, {4, 4}, {2, 2}, {1, 1}, {1, 1}, 1},
     {8, 5, 4, 34, 32, {3, 2}, {2, 3}, {1, 2}, {1, 2}, 1},
     {70, 1, 1, 32, 40, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1},
+    // Squares of outputs whose sums take fewer multiplications.
+    {4, 11, 12, 32, 32, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1},
 };
 enum { CONV_CASES = sizeof conv_cases / sizeof *conv_cases };
 

@@ -137,8 +137,9 @@ static void print_limits(const ProfileReport *report) {
             phrase_add(&phrase, "large products in %s, %.4g GFLOP/s; ", format_name((Format)i),
                        2e-9 * report->product_limit[i]);
     phrase_add(&phrase,
-               "for all else memory, by sums of large tensors, %.3g GB/s (over 100 %%: what lies "
-               "in caches). A dash: nobody counts what it does.",
+               "for all else memory, by sums of large tensors, %.3g GB/s. Over 100 %%: what lies "
+               "in caches, and convolutions that multiply less than they have taps. A dash: "
+               "nobody counts what it does.",
                1e-9 * report->memory_limit);
     cli_print_wrapped(words, 0);
 }

@@ -1,0 +1,281 @@
+// Convolution with 3x3 taps by Winograd's way: a square of outputs at once, of two by two, of which
+// each pair of channels costs 16 multiplications in place of 36, or of four by four, 36 in place of
+// 144. The pixels that they see, two more on a side, are turned into as many parts; of each part
+// the squares are the rows of a product with the same part of the weights; and the sums of a square
+// are turned into its outputs:
+//
+//     sums[part][squares, columns] = pixels[part][squares, depth] x weights[part][depth, columns]
+//
+// The gradient of the input is the same of dy, with the kernels turned around. All of it is fp32.
+// What rounding loses is, of squares of two by two, about what it loses in sums of all taps; of
+// larger ones it is some ten times as much, which is little beside the digits that bf16 and fp16
+// have not got: these are for them. Parts of the weights are made once, each thread makes those of
+// some squares at a time, so that they stay near, and the inner loops of gemm.h's product multiply.
+//
+// Parts mix pixels, and taps, that an output would not have multiplied with each other; what they
+// add falls out again, but for rounding. So an infinity could turn into NaN on the way: where a sum
+// is not finite, the caller is told, and computes the whole in another way.
+#include "cpu/conv_winograd.h"
+
+#include "cpu/products.h"
+
+enum {
+    FEWEST_TILES = 2, // of rows, which are squares, that are multiplied together
+    MOST_TILES = 4,
+    PARTS_BYTES = 1 << 19,   // of them, or they are fewer
+    KEPT_BYTES = 5 << 20,    // of all of them, where that is so little
+    PACKED_BYTES = 19 << 18, // parts of weights: those of fewer columns at a time take no more
+    SUMS_COLUMNS = 64,       // that are multiplied before sums are turned into outputs
+    WEIGHTS_SQUARES = 8,     // as many cost what it takes to make parts of the weights
+};
+
+typedef struct Winograd {
+    const Device *device;
+    const ConvProblem *problem;
+    const ConvArrays *arrays;
+    const GemmKernels *kernels;
+    const View *from, *to;
+    bool forward;
+    int64_t depth, columns, padding[2];
+    WinogradSquares squares;
+    int64_t row, together; // words from square to square; squares
+    int64_t pixels_part;   // words from part to part
+    int64_t sums_part;
+    int64_t weights_part, block, first_column; // of the columns whose weights are packed
+    size_t per_thread;
+    GemmWord *weights;
+    float *bias; // in fp32; NULL: none
+    char *workspace;
+    _Atomic bool finite;
+} Winograd;
+
+static float *pixels_of(const Winograd *own, int thread) {
+    return (float *)(void *)(own->workspace + (size_t)thread * own->per_thread);
+}
+static float *sums_of(const Winograd *own, int thread) {
+    return pixels_of(own, thread) + own->squares.parts * own->pixels_part;
+}
+
+// ---- weights ------------------------------------------------------------------------------------
+
+// Parts of some of the depth of one panel: [columns, steps], or where `columns` lie side by side in
+// memory, [steps, columns].
+static void weights_to_parts(const Winograd *own, int64_t column, int64_t columns, int64_t step,
+                             int64_t steps, float *parts) {
+    const View *weight = &own->arrays->weight;
+    const int64_t lines = own->forward ? columns : steps, length = own->forward ? steps : columns;
+    const int64_t first = own->forward ? column : step, channel = own->forward ? step : column;
+    for (int64_t i = 0; i < lines; i++) {
+        void *taps[WINOGRAD_TAPS];
+        for (int64_t tap = 0; tap < WINOGRAD_TAPS; tap++) {
+            const int64_t at = own->forward ? tap : WINOGRAD_TAPS - 1 - tap;
+            taps[tap] = cpu_at_mutable(
+                weight, ((first + i) * WINOGRAD_TAPS + at) * own->problem->channels + channel);
+        }
+        own->squares.simd->weights(weight->format, taps, length, parts + i * length,
+                                   lines * length);
+    }
+}
+
+static void pack_range(void *context, int64_t begin, int64_t end, int thread) {
+    const Winograd *own = context;
+    const int width = own->kernels->panel_columns;
+    float *parts = sums_of(own, thread);
+    // As much as there is room for, in whole vectors of channels.
+    const int64_t most = own->sums_part / width / CPU_WINOGRAD_CHANNELS * CPU_WINOGRAD_CHANNELS;
+    for (int64_t panel = begin; panel < end; panel++) {
+        const int64_t column = own->first_column + panel * width;
+        const int64_t columns = cpu_smaller(width, own->columns - column);
+        for (int64_t step = 0, steps; step < own->depth; step += steps) {
+            steps = cpu_smaller(most, own->depth - step);
+            weights_to_parts(own, column, columns, step, steps, parts);
+            GemmWord *to = own->weights + panel * width * own->depth + step * width;
+            for (int64_t part = 0; part < own->squares.parts; part++, to += own->weights_part) {
+                const GemmSource source = {.data = parts + part * columns * steps,
+                                           .format = FORMAT_FP32,
+                                           .line_stride = own->forward ? steps : 1,
+                                           .step_stride = own->forward ? 1 : columns};
+                own->kernels->pack(to, width, &source, columns, steps);
+            }
+        }
+    }
+}
+
+// ---- squares ------------------------------------------------------------------------------------
+
+// Sums of some columns: all parts, each of which reads its squares' pixels once more.
+static void multiply(const Winograd *own, const GemmWord *pixels, int64_t squares, int64_t at,
+                     int64_t columns, float *sums) {
+    const int64_t stretches = gemm_divide_up(own->depth, own->kernels->depth_block);
+    const int64_t most = gemm_divide_up(own->depth, stretches);
+    for (int64_t part = 0; part < own->squares.parts; part++)
+        for (int64_t step = 0; step < own->depth; step += most) {
+            const GemmBlock block = {.rows = squares,
+                                     .columns = columns,
+                                     .depth = cpu_smaller(most, own->depth - step),
+                                     .a = pixels + part * own->pixels_part + step,
+                                     .a_row = own->row,
+                                     .a_step = 1,
+                                     .b = own->weights + part * own->weights_part +
+                                          at * own->depth + step * own->kernels->panel_columns,
+                                     .b_step = own->kernels->panel_columns,
+                                     .b_panel = own->kernels->panel_columns * own->depth,
+                                     .alpha = 1,
+                                     .first = step == 0,
+                                     .last = true,
+                                     .c = sums + part * own->sums_part,
+                                     .c_format = FORMAT_FP32,
+                                     .c_row = SUMS_COLUMNS};
+            own->kernels->multiply(&block);
+        }
+}
+
+static bool finish(const Winograd *own, int64_t first, int64_t squares, int64_t at, int64_t columns,
+                   const float *sums) {
+    const int64_t column = own->first_column + at;
+    const bool clips = own->problem->activation == ACTIVATION_RELU;
+    bool finite = true;
+    for (int64_t i = 0; i < squares; i++) {
+        void *pixels[WINOGRAD_MOST_OUTPUTS];
+        winograd_outputs(&own->squares, own->to, first + i, column, pixels);
+        finite = own->squares.simd->outputs(sums + i * SUMS_COLUMNS, own->sums_part,
+                                            own->bias ? own->bias + column : NULL, clips,
+                                            own->to->format, pixels, columns) &&
+                 finite;
+    }
+    return finite;
+}
+
+static void pixels_to_parts(const Winograd *own, int64_t first, int64_t squares, float *parts) {
+    for (int64_t i = 0; i < squares; i++) {
+        void *seen[WINOGRAD_MOST_PIXELS];
+        winograd_pixels(&own->squares, own->from, own->padding, first + i, seen);
+        own->squares.simd->image(own->from->format, seen, own->depth, parts + i * own->row,
+                                 own->pixels_part);
+    }
+}
+
+static void squares_range(void *context, int64_t begin, int64_t end, int thread) {
+    Winograd *own = context;
+    float *pixels = pixels_of(own, thread), *sums = sums_of(own, thread);
+    const int64_t all = cpu_smaller(own->block, own->columns - own->first_column);
+    const bool kept = own->first_column > 0 && end - begin <= own->together;
+    bool finite = true;
+    for (int64_t first = begin, squares; first < end; first += squares) {
+        squares = cpu_smaller(own->together, end - first);
+        if (!kept) // else they were made for the columns before
+            pixels_to_parts(own, first, squares, pixels);
+        for (int64_t at = 0, columns; at < all; at += columns) {
+            columns = cpu_smaller(SUMS_COLUMNS, all - at);
+            multiply(own, pixels, squares, at, columns, sums);
+            finite = finish(own, first, squares, at, columns, sums) && finite;
+        }
+    }
+    if (!finite)
+        own->finite = false;
+}
+
+// ---- the whole ----------------------------------------------------------------------------------
+
+static void plan(Winograd *own, int workers) {
+    const int64_t width = own->kernels->panel_columns, parts = own->squares.parts;
+    const int64_t word = sizeof(GemmWord), line = GEMM_CACHE_LINE / word;
+    // Rows and parts do not fall on the same few lines of the first-level cache.
+    own->row = own->depth + line;
+    const int64_t tile = own->kernels->tile_rows, square_bytes = parts * own->row * word;
+    own->together =
+        tile *
+        cpu_smaller(product_larger(PARTS_BYTES / (square_bytes * tile), FEWEST_TILES), MOST_TILES);
+    const int64_t of_worker = gemm_divide_up(own->squares.count, workers);
+    if (of_worker * workers * square_bytes <= KEPT_BYTES)
+        own->together = product_larger(own->together, of_worker);
+    own->pixels_part = own->together * own->row + line;
+    own->sums_part = own->together * SUMS_COLUMNS + line;
+    own->per_thread = cpu_line((size_t)(parts * (own->pixels_part + own->sums_part) * word));
+    const int64_t panels = gemm_divide_up(own->columns, width);
+    const int64_t most = product_larger(PACKED_BYTES / (parts * own->depth * width * word), 1);
+    own->block = gemm_divide_up(panels, gemm_divide_up(panels, most)) * width;
+    own->weights_part = own->block * own->depth + line;
+}
+
+bool conv_winograd_can(const ConvProblem *problem, const ConvArrays *arrays) {
+    enum { FEWEST = 2 * CPU_WINOGRAD_CHANNELS };
+    bool can = problem->groups == 1 && arrays->times == 1 && problem->channels >= FEWEST &&
+               problem->filters >= FEWEST && problem->channels % CPU_WINOGRAD_CHANNELS == 0 &&
+               problem->filters % CPU_WINOGRAD_CHANNELS == 0 && problem->images > 0 &&
+               (problem->activation == ACTIVATION_NONE || problem->activation == ACTIVATION_RELU) &&
+               (problem->pass != CONV_BACKWARD_WEIGHT || arrays->weight.format == FORMAT_FP32);
+    for (int i = 0; i < 2; i++)
+        can = can && problem->kernel[i] == WINOGRAD_KERNEL && problem->stride[i] == 1 &&
+              problem->dilation[i] == 1 && problem->padding[i] < WINOGRAD_KERNEL &&
+              problem->size[i] > 0 && problem->out_size[i] > 0;
+    return can;
+}
+
+// Of all outputs along a dimension, how many taps lie in the image.
+static int64_t taps_seen(const ConvProblem *problem, int dim) {
+    int64_t count = 0;
+    for (int64_t tap = 0; tap < WINOGRAD_KERNEL; tap++) {
+        const int64_t shift = problem->padding[dim] - tap;
+        count += product_larger(cpu_smaller(problem->out_size[dim], problem->size[dim] + shift) -
+                                    product_larger(shift, 0),
+                                0);
+    }
+    return count;
+}
+
+double conv_winograd_saves(const Device *device, const ConvProblem *problem,
+                           const ConvArrays *arrays) {
+    const bool forward = problem->pass == CONV_FORWARD,
+               input = problem->pass == CONV_BACKWARD_INPUT;
+    const View *to = input ? &arrays->x : &arrays->y, *from = input ? &arrays->y : &arrays->x;
+    const WinogradSquares squares = winograd_squares(
+        device, to, from->format, forward || input ? arrays->weight.format : arrays->y.format);
+    const double taps = (double)(taps_seen(problem, 0) * taps_seen(problem, 1) * problem->images);
+    return taps / (double)(squares.parts * (squares.count + WEIGHTS_SQUARES));
+}
+
+bool conv_winograd_run(Device *device, const ConvProblem *problem, const ConvArrays *arrays,
+                       bool *finite, Error *error) {
+    if (problem->pass == CONV_BACKWARD_WEIGHT)
+        return conv_winograd_weight_run(device, problem, arrays, finite, error);
+    Winograd own = {.device = device,
+                    .problem = problem,
+                    .arrays = arrays,
+                    .kernels = gemm_kernels_for(FORMAT_FP32, FORMAT_FP32, false),
+                    .forward = problem->pass == CONV_FORWARD,
+                    .finite = true};
+    own.from = own.forward ? &arrays->x : &arrays->y;
+    own.to = own.forward ? &arrays->y : &arrays->x;
+    own.depth = own.from->shape[3];
+    own.columns = own.to->shape[3];
+    for (int i = 0; i < 2; i++)
+        own.padding[i] =
+            own.forward ? problem->padding[i] : WINOGRAD_KERNEL - 1 - problem->padding[i];
+    own.squares = winograd_squares(device, own.to, own.from->format, arrays->weight.format);
+    const double cost = conv_cost(problem), packing = (double)view_count(&arrays->weight);
+    const int workers = cpu_workers(device, cost);
+    plan(&own, workers);
+    const bool has_bias = own.forward && arrays->bias.data;
+    const size_t bias_bytes = has_bias ? cpu_line((size_t)own.columns * sizeof(float)) : 0;
+    const size_t weights =
+        cpu_line((size_t)(own.squares.parts * own.weights_part) * sizeof(GemmWord));
+    const size_t threads = own.per_thread * (size_t)workers;
+    char *memory = device_workspace(device, bias_bytes + weights + threads, error);
+    if (!memory)
+        return false;
+    if (has_bias) {
+        own.bias = (float *)(void *)memory;
+        cpu_load(device, arrays->bias.format, arrays->bias.data, own.bias, own.columns);
+    }
+    own.weights = (GemmWord *)(void *)(memory + bias_bytes);
+    own.workspace = memory + bias_bytes + weights;
+    for (; own.first_column < own.columns; own.first_column += own.block) {
+        const int64_t packed = cpu_smaller(own.block, own.columns - own.first_column);
+        cpu_parallel(device, gemm_divide_up(packed, own.kernels->panel_columns), 1,
+                     packing < cost ? packing : cost, pack_range, &own);
+        cpu_parallel(device, own.squares.count, 1, cost, squares_range, &own);
+    }
+    *finite = own.finite;
+    return true;
+}

@@ -1,0 +1,278 @@
+// cpu/simd/winograd.c: the transforms of Winograd's F(2x2, 3x3) and F(4x4, 3x3), by vectors of
+// channels.
+//
+// Along one dimension, outputs y of pixels d and of three taps g are sums of products m = u * v,
+// where u are parts of the taps and v parts of the pixels. Of two outputs that is
+//
+//     u = (g0, (g0+g1+g2)/2, (g0-g1+g2)/2, g2)    v = (d0-d2, d1+d2, d2-d1, d1-d3)
+//     y = (m0+m1+m2, m1-m2-m3)
+//
+// and of four the same with six parts: u is the polynomial of g at 0, 1, -1, 2, -2 and infinity,
+// over what v is too large by. Along two dimensions it is done to columns and then to rows. The
+// gradient of g goes the other way round through what makes y of m and u of g, and sums v times
+// that of y in between.
+#include "cpu/simd.h"
+#include "cpu/simd/gemm_vector.h"
+
+enum { TAPS = 3, MOST_SIDE = 6 };
+
+ALWAYS_INLINE Vector times(float factor, Vector a) {
+    return vector_all(factor) * a;
+}
+
+ALWAYS_INLINE Vector plus_times(Vector sum, float factor, Vector a) {
+    return vector_multiply_add(vector_all(factor), a, sum);
+}
+
+// ---- one line -----------------------------------------------------------------------------------
+
+// Of any line of a square, whose elements lie `step` vectors apart; in place.
+ALWAYS_INLINE void image_line(const int outputs, Vector *line, const int step) {
+    const Vector d0 = line[0], d1 = line[step], d2 = line[2 * step], d3 = line[3 * step];
+    if (outputs == 2) {
+        line[0] = d0 - d2;
+        line[step] = d1 + d2;
+        line[2 * step] = d2 - d1;
+        line[3 * step] = d1 - d3;
+        return;
+    }
+    const Vector d4 = line[4 * step], d5 = line[5 * step];
+    const Vector even = plus_times(d4, -4, d2), odd = plus_times(d3, -4, d1);
+    const Vector far_even = d4 - d2, far_odd = times(2, d3 - d1);
+    line[0] = plus_times(plus_times(d4, -5, d2), 4, d0);
+    line[step] = even + odd;
+    line[2 * step] = even - odd;
+    line[3 * step] = far_even + far_odd;
+    line[4 * step] = far_even - far_odd;
+    line[5 * step] = plus_times(plus_times(d5, -5, d3), 4, d1);
+}
+
+ALWAYS_INLINE void gradient_line(const int outputs, Vector *line, const int step) {
+    const Vector y0 = line[0], y1 = line[step];
+    if (outputs == 2) {
+        line[step] = y0 + y1;
+        line[2 * step] = y0 - y1;
+        line[3 * step] = -y1;
+        return;
+    }
+    const Vector y2 = line[2 * step], y3 = line[3 * step];
+    const Vector even = y0 + y2, odd = y1 + y3;
+    const Vector far_even = plus_times(y0, 4, y2), far_odd = times(2, plus_times(y1, 4, y3));
+    line[step] = even + odd;
+    line[2 * step] = even - odd;
+    line[3 * step] = far_even + far_odd;
+    line[4 * step] = far_even - far_odd;
+    line[5 * step] = y3;
+}
+
+ALWAYS_INLINE void weight_line(const int outputs, Vector *line, const int step) {
+    const Vector g0 = line[0], g1 = line[step], g2 = line[2 * step];
+    if (outputs == 2) {
+        const Vector outer = g0 + g2;
+        line[step] = times(0.5f, outer + g1);
+        line[2 * step] = times(0.5f, outer - g1);
+        line[3 * step] = g2;
+        return;
+    }
+    const Vector outer = g0 + g2, far_outer = plus_times(g0, 4, g2), far_middle = times(2, g1);
+    line[0] = times(0.25f, g0);
+    line[step] = times(-1.0f / 6, outer + g1);
+    line[2 * step] = times(-1.0f / 6, outer - g1);
+    line[3 * step] = times(1.0f / 24, far_outer + far_middle);
+    line[4 * step] = times(1.0f / 24, far_outer - far_middle);
+    line[5 * step] = g2;
+}
+
+ALWAYS_INLINE void output_line(const int outputs, Vector *line, const int step) {
+    const Vector m1 = line[step], m2 = line[2 * step], m3 = line[3 * step];
+    if (outputs == 2) {
+        line[0] = line[0] + m1 + m2;
+        line[step] = m1 - m2 - m3;
+        return;
+    }
+    const Vector m4 = line[4 * step];
+    const Vector even = m1 + m2, odd = m1 - m2, far_even = m3 + m4, far_odd = m3 - m4;
+    line[0] = line[0] + even + far_even;
+    line[step] = plus_times(odd, 2, far_odd);
+    line[2 * step] = plus_times(even, 4, far_even);
+    line[3 * step] = plus_times(odd, 8, far_odd) + line[5 * step];
+}
+
+ALWAYS_INLINE void weight_gradient_line(const int outputs, Vector *line, const int step) {
+    const Vector u1 = line[step], u2 = line[2 * step], u3 = line[3 * step];
+    const Vector even = u1 + u2, odd = u1 - u2;
+    if (outputs == 2) {
+        const Vector outer = times(0.5f, even);
+        line[0] = line[0] + outer;
+        line[step] = times(0.5f, odd);
+        line[2 * step] = outer + u3;
+        return;
+    }
+    const Vector u4 = line[4 * step], far_even = u3 + u4, far_odd = u3 - u4;
+    const Vector near = times(-1.0f / 6, even);
+    line[0] = plus_times(plus_times(near, 1.0f / 24, far_even), 0.25f, line[0]);
+    line[step] = plus_times(times(-1.0f / 6, odd), 1.0f / 12, far_odd);
+    line[2 * step] = plus_times(near, 1.0f / 6, far_even) + line[5 * step];
+}
+
+// ---- to products --------------------------------------------------------------------------------
+
+typedef enum What { IMAGE, GRADIENT, WEIGHTS } What;
+
+ALWAYS_INLINE void line_of(const What what, const int outputs, Vector *line, const int step) {
+    if (what == IMAGE)
+        image_line(outputs, line, step);
+    else if (what == GRADIENT)
+        gradient_line(outputs, line, step);
+    else
+        weight_line(outputs, line, step);
+}
+
+ALWAYS_INLINE int pixels_along(const What what, const int outputs) {
+    return what == IMAGE ? outputs + TAPS - 1 : what == GRADIENT ? outputs : TAPS;
+}
+
+// One vector of channels of each part. `whole`: no pixel is NULL.
+ALWAYS_INLINE void to_parts(const What what, const int outputs, const Format format,
+                            void *const *pixels, const bool whole, int64_t at, float *to,
+                            int64_t part) {
+    const int side = outputs + TAPS - 1, along = pixels_along(what, outputs);
+    Vector square[MOST_SIDE * MOST_SIDE];
+    UNROLL for (int j = 0; j < along; j++) {
+        UNROLL for (int i = 0; i < along; i++) {
+            const void *const pixel = pixels[i * along + j];
+            square[i * side + j] = whole || pixel ? vector_load_as(pixel, format, at) : (Vector){0};
+        }
+        line_of(what, outputs, &square[j], side);
+    }
+    UNROLL for (int i = 0; i < side; i++) {
+        line_of(what, outputs, &square[i * side], 1);
+        UNROLL for (int j = 0; j < side; j++)
+            vector_store(to + (i * side + j) * part + at, square[i * side + j]);
+    }
+}
+
+ALWAYS_INLINE void all_to_parts(const What what, const int outputs, const Format format,
+                                void *const *pixels, int64_t channels, float *to, int64_t part) {
+    const int along = pixels_along(what, outputs);
+    bool whole = true;
+    for (int i = 0; i < along * along; i++)
+        whole = whole && pixels[i];
+    if (whole)
+        for (int64_t at = 0; at < channels; at += LANES)
+            to_parts(what, outputs, format, pixels, true, at, to, part);
+    else
+        for (int64_t at = 0; at < channels; at += LANES)
+            to_parts(what, outputs, format, pixels, false, at, to, part);
+}
+
+#define TO_PARTS(name, what, outputs)                                                 \
+    static void name(Format format, void *const *pixels, int64_t channels, float *to, \
+                     int64_t part) {                                                  \
+        if (format == FORMAT_FP32)                                                    \
+            all_to_parts(what, outputs, FORMAT_FP32, pixels, channels, to, part);     \
+        else if (format == FORMAT_BF16)                                               \
+            all_to_parts(what, outputs, FORMAT_BF16, pixels, channels, to, part);     \
+        else                                                                          \
+            all_to_parts(what, outputs, FORMAT_FP16, pixels, channels, to, part);     \
+    }
+TO_PARTS(image_of_two, IMAGE, 2)
+TO_PARTS(gradient_of_two, GRADIENT, 2)
+TO_PARTS(weights_of_two, WEIGHTS, 2)
+TO_PARTS(image_of_four, IMAGE, 4)
+TO_PARTS(gradient_of_four, GRADIENT, 4)
+TO_PARTS(weights_of_four, WEIGHTS, 4)
+
+// ---- from products ------------------------------------------------------------------------------
+
+// A sum of what is 0 for numbers that are finite, and NaN for others.
+ALWAYS_INLINE bool is_zero(Vector sum) {
+    float lanes[LANES];
+    vector_store(lanes, sum);
+    bool zero = true;
+    for (int i = 0; i < LANES; i++)
+        zero = zero && lanes[i] == 0;
+    return zero;
+}
+
+ALWAYS_INLINE bool outputs_of(const int outputs, const Format format, const float *from,
+                              int64_t part, const float *bias, bool clips, void *const *pixels,
+                              int64_t channels) {
+    const int side = outputs + TAPS - 1;
+    const Vector zero = {0};
+    Vector check = {0};
+    for (int64_t at = 0; at < channels; at += LANES) {
+        Vector square[MOST_SIDE * MOST_SIDE];
+        UNROLL for (int j = 0; j < side; j++) {
+            UNROLL for (int i = 0; i < side; i++) square[i * side + j] =
+                vector_load(from + (i * side + j) * part + at);
+            output_line(outputs, &square[j], side);
+        }
+        UNROLL for (int i = 0; i < outputs; i++) {
+            output_line(outputs, &square[i * side], 1);
+            UNROLL for (int j = 0; j < outputs; j++) {
+                Vector value = square[i * side + j];
+                if (!pixels[i * outputs + j])
+                    continue;
+                check += value * zero;
+                if (bias)
+                    value += vector_load(bias + at);
+                if (clips)
+                    value = vector_at_least(value, zero);
+                vector_store_as(pixels[i * outputs + j], format, at, value);
+            }
+        }
+    }
+    return is_zero(check);
+}
+
+ALWAYS_INLINE bool taps_of(const int outputs, const float *from, int64_t part, bool add, float *to,
+                           int64_t tap, int64_t channels) {
+    const int side = outputs + TAPS - 1;
+    const Vector zero = {0};
+    Vector check = {0};
+    for (int64_t at = 0; at < channels; at += LANES) {
+        Vector square[MOST_SIDE * MOST_SIDE];
+        UNROLL for (int j = 0; j < side; j++) {
+            UNROLL for (int i = 0; i < side; i++) square[i * side + j] =
+                vector_load(from + (i * side + j) * part + at);
+            weight_gradient_line(outputs, &square[j], side);
+        }
+        UNROLL for (int i = 0; i < TAPS; i++) {
+            weight_gradient_line(outputs, &square[i * side], 1);
+            UNROLL for (int j = 0; j < TAPS; j++) {
+                float *out = to + (i * TAPS + j) * tap + at;
+                Vector value = square[i * side + j];
+                if (add)
+                    value += vector_load(out);
+                check += value * zero;
+                vector_store(out, value);
+            }
+        }
+    }
+    return is_zero(check);
+}
+
+#define FROM_PARTS(name, outputs)                                                                 \
+    static bool outputs_of_##name(const float *from, int64_t part, const float *bias, bool clips, \
+                                  Format format, void *const *pixels, int64_t channels) {         \
+        if (format == FORMAT_FP32)                                                                \
+            return outputs_of(outputs, FORMAT_FP32, from, part, bias, clips, pixels, channels);   \
+        if (format == FORMAT_BF16)                                                                \
+            return outputs_of(outputs, FORMAT_BF16, from, part, bias, clips, pixels, channels);   \
+        return outputs_of(outputs, FORMAT_FP16, from, part, bias, clips, pixels, channels);       \
+    }                                                                                             \
+    static bool taps_of_##name(const float *from, int64_t part, bool add, float *to, int64_t tap, \
+                               int64_t channels) {                                                \
+        return taps_of(outputs, from, part, add, to, tap, channels);                              \
+    }
+FROM_PARTS(two, 2)
+FROM_PARTS(four, 4)
+
+#define SIZE(name, count)                                                                  \
+    {                                                                                      \
+        .side = count, .image = image_of_##name, .gradient = gradient_of_##name,           \
+        .weights = weights_of_##name, .outputs = outputs_of_##name, .taps = taps_of_##name \
+    }
+extern const CpuWinograd ISA_NAME(cpu_winograd)[CPU_WINOGRAD_SIZES];
+const CpuWinograd ISA_NAME(cpu_winograd)[CPU_WINOGRAD_SIZES] = {SIZE(two, 2), SIZE(four, 4)};

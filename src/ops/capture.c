@@ -34,7 +34,7 @@ static void clear(Capture *capture) {
             allocator_unpin(allocator, capture->memory[i].pin);
     capture->acts_count = capture->leaves_count = capture->parameters_count = 0;
     capture->memory_count = capture->uses_count = capture->calls_count = 0;
-    capture->emptied_count = 0;
+    capture->emptied_count = capture->shown_count = 0;
     capture->is_ready = false;
 }
 
@@ -78,6 +78,7 @@ void capture_free(Capture *capture) {
     stop(capture);
     clear(capture);
     free(capture->calls);
+    free(capture->shown);
     free(capture->acts);
     free(capture->leaves);
     free(capture->emptied);
@@ -167,6 +168,22 @@ void capture_note_look(Capture *capture) {
     last->is_looked_at = true;
     last->is_back = engine->walking_back;
     last->keeps = !engine->lookout.scales && !engine->makes_again;
+}
+
+// What a layer gives last is all that is left of it when the step has ended.
+void capture_note_shown(Engine *engine, const View *output) {
+    Capture *capture = engine->capture;
+    if (!capture || !is_on(capture))
+        return;
+    int kept = 0;
+    for (int i = 0; i < capture->shown_count; i++)
+        if (capture->shown[i].layer != engine->layer)
+            capture->shown[kept++] = capture->shown[i];
+    capture->shown_count = kept;
+    capture_mix(capture, &engine->layer, sizeof engine->layer);
+    if (GROW(capture, shown))
+        capture->shown[capture->shown_count++] =
+            (CapturedShown){*output, capture->calls_count, engine->layer};
 }
 
 // ---- what the host does -------------------------------------------------------------------------
@@ -269,8 +286,9 @@ Engine *capture_engine(const Capture *capture) {
 // ---- a step -------------------------------------------------------------------------------------
 
 CapturePlace capture_place(const Engine *engine) {
-    return (CapturePlace){engine->autocast, engine->layer, tape_is_enabled(engine->tape),
-                          engine->lookout.is_on, policy_changes(engine->policy)};
+    return (CapturePlace){
+        engine->autocast,      engine->layer,         tape_is_enabled(engine->tape),
+        engine->lookout.is_on, engine->watch != NULL, policy_changes(engine->policy)};
 }
 
 Capture *capture_new(Engine *engine) {

@@ -80,6 +80,8 @@ bool capture_is_large(const Capture *capture);
 // A watched operation was given this parameter; its outputs were looked at (ops/lookout.h).
 void capture_note_parameter(Capture *capture, Tensor *parameter);
 void capture_note_look(Capture *capture);
+// Who watches the engine is shown this, of the engine's layer; nothing where no capture watches.
+void capture_note_shown(Engine *engine, const View *output);
 // The step drops this leaf's gradient: what an earlier step left there is nothing to it.
 void capture_note_emptied(Capture *capture, const Tensor *leaf);
 // Gradients that a walk has brought, as the tape tells.

@@ -66,10 +66,11 @@ static bool adds_gradients(const Capture *capture) {
 CaptureFit capture_fits(const Capture *capture, Tensor *const *inputs, int count) {
     const Engine *engine = capture->engine;
     const CapturePlace place = capture_place(engine);
-    if (engine->profile || engine->factors || engine->watch || engine->calibrates ||
-        engine->walking_back || device_is_idle(engine->device))
+    if (engine->profile || engine->factors || engine->calibrates || engine->walking_back ||
+        device_is_idle(engine->device))
         return CAPTURE_OTHER;
-    if (!capture->is_ready || place.policy != capture->place.policy || !outside_is_there(capture))
+    if (!capture->is_ready || place.policy != capture->place.policy ||
+        place.shows != capture->place.shows || !outside_is_there(capture))
         return CAPTURE_STALE;
     if ((capture->has_buffers && engine->change_count > 0) ||
         !same_place(&place, &capture->place) || !inputs_fit(capture, inputs, count) ||
@@ -124,14 +125,29 @@ static bool compute(Capture *capture, CapturedCall *captured) {
     return lookout_again(engine, &captured->call, captured->keeps);
 }
 
+// What call `calls` was the last before. Returns the next that is to be shown.
+static int show(Capture *capture, int next, int calls) {
+    Engine *engine = capture->engine;
+    for (; next < capture->shown_count && capture->shown[next].calls <= calls; next++) {
+        const CapturedShown *shown = &capture->shown[next];
+        engine->layer = shown->layer;
+        if (shown->calls == calls)
+            engine->watch->output(engine->watch, engine, &shown->view);
+    }
+    return next;
+}
+
 bool capture_compute(Capture *capture, int i) {
     Engine *engine = capture->engine;
     const int layer = engine->layer;
     const int begin = i > 0 ? capture->acts[i - 1].calls : 0;
     const int end = i < capture->acts_count ? capture->acts[i].calls : capture->calls_count;
     bool done = true;
-    for (int k = begin; done && k < end; k++)
+    for (int k = begin, next = 0; done && k < end; k++) {
         done = compute(capture, &capture->calls[k]);
+        if (done && engine->watch)
+            next = show(capture, next, k + 1);
+    }
     engine->layer = layer;
     engine->walking_back = false;
     return done;

@@ -13,6 +13,12 @@ typedef struct CapturedCall {
     bool keeps;        // and counts the largest number for the layer's figures
 } CapturedCall;
 
+typedef struct CapturedShown { // the last output of a layer, for who watches the engine
+    View view;
+    int calls; // before it
+    int layer;
+} CapturedShown;
+
 typedef struct CapturedAct {
     CaptureAct act;
     int calls;                // before it
@@ -61,6 +67,7 @@ typedef struct CapturePlace {
     AutocastRegion autocast;
     int layer;
     bool records, looks;
+    bool shows; // what it computes to who watches the engine
     uint64_t policy;
 } CapturePlace;
 
@@ -90,6 +97,7 @@ struct Capture {
     TapeCounts counts;            // before it; then how many more
     uint64_t mixed, mixed_before; // all that was told, of this step and the one before; 0: none
     CAPTURE_LIST(CapturedCall, calls);
+    CAPTURE_LIST(CapturedShown, shown);
     CAPTURE_LIST(CapturedAct, acts);
     CAPTURE_LIST(CapturedLeaf, leaves);
     CAPTURE_LIST(const Tensor *, emptied); // while it is watched: of leaves, their gradients

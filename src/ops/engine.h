@@ -125,8 +125,9 @@ void profile_end_work(Engine *engine, ProfileWork work, ProfileStart began);
 // an engine points to none.
 typedef struct EngineWatch EngineWatch;
 struct EngineWatch {
-    // An operation has given this on a way forward that is recorded, in the engine's layer.
-    void (*output)(EngineWatch *watch, const Engine *engine, const Tensor *output);
+    // An operation has given this on a way forward that is recorded, in the engine's layer; of a
+    // captured step that is computed again, only what comes last of each layer.
+    void (*output)(EngineWatch *watch, const Engine *engine, const View *output);
     // These true gradients are what an update is about to go by.
     void (*gradients)(EngineWatch *watch, const Gradients *gradients);
 };

@@ -248,13 +248,21 @@ static bool op_profile(Engine *engine, OpId op, Tensor *const *inputs, int input
     return done;
 }
 
+// What who watches reads is no part of the step.
+static void show(Engine *engine, const View *output) {
+    capture_note_shown(engine, output);
+    capture_pause(engine);
+    engine->watch->output(engine->watch, engine, output);
+    capture_end_act(engine);
+}
+
 bool op_apply(Engine *engine, OpId op, Tensor *const *inputs, int input_count, const OpAttr *attr,
               Tensor **outputs, Error *error) {
     if (!op_profile(engine, op, inputs, input_count, attr, outputs, error))
         return false;
     // Casts are another format's business.
     if (engine->watch && !engine->walking_back && op != OP_cast && outputs[0]->origin)
-        engine->watch->output(engine->watch, engine, outputs[0]);
+        show(engine, &outputs[0]->view);
     return true;
 }
 

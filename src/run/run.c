@@ -22,8 +22,9 @@ static bool open_device(const RunOptions *options, Device **device, Error *passe
     if (is_named ? !device_open(name, options->threads, device, error)
                  : !device_open_best(options->threads, device, passed, error))
         return false;
-    (*device)->no_capture = options->no_capture || options->twin; // which looks in between
     const Backend *backend = (*device)->backend;
+    // A twin looks in between, which a device that captures steps itself does not let it.
+    (*device)->no_capture = options->no_capture || (options->twin && backend->end_step);
     if (options->ways && backend->take_ways) // where it cannot, the run tells: tell_ways
         (void)backend->take_ways(*device, options->ways);
     return true;
@@ -377,7 +378,7 @@ void run_stop(Run *run, const char *reason) {
 }
 
 bool run_is_to_stop(const Run *run) {
-    const TwinLink *twin = run->options->twin;
+    TwinLink *twin = run->options->twin;
     return atomic_load(&run->stop_asked) || run_stop_requested() || (twin && twin_is_left(twin));
 }
 

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "kernel/allocator.h"
 #include "run/run_private.h"
-#include "run/twin.h"
+#include "run/twin_private.h"
 #include "store/store.h"
 
 int64_t run_wall_ms(void) {
@@ -196,6 +196,7 @@ void run_look_again(Run *run) {
     look_at_captures(run);
     look_at_card(run);
     look_at_recording(run);
+    twin_keep_facts(run->options->twin);
 }
 
 // Those that it gains by, or whose elements it rounds factors to, beside those that every device

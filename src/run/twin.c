@@ -17,10 +17,16 @@ static TwinLink *link_of(const RunState *state) {
 
 // ---- what this side says ------------------------------------------------------------------------
 
-// All that decides what is computed in which format.
-static uint64_t mix_formats(const Run *run) {
+// All that decides what is computed in which format, as long as neither changes.
+static uint64_t mix_formats(TwinLink *link) {
+    const Run *run = link->run;
     const Policy *policy = run->engine->policy;
     const char *rule = ((const RunState *)run)->scale_rule_name;
+    TwinFormats *formats = &link->formats;
+    if (formats->mixed != 0 && formats->changes == policy_changes(policy) &&
+        memcmp(&formats->recipe, policy_recipe(policy), sizeof formats->recipe) == 0 &&
+        strcmp(formats->rule, rule) == 0)
+        return formats->mixed;
     char recipe[RECIPE_TEXT_SIZE];
     recipe_text(policy_recipe(policy), recipe);
     uint64_t mixed = mix_bytes(MIX_BEGIN, run->precision, strlen(run->precision));
@@ -30,7 +36,11 @@ static uint64_t mix_formats(const Run *run) {
         const LayerPrecision in_force = policy_layer(policy, i)->in_force;
         mixed = mix_bytes(mixed, &in_force, sizeof in_force);
     }
-    return mixed;
+    formats->mixed = mixed ? mixed : 1;
+    formats->changes = policy_changes(policy);
+    memcpy(&formats->recipe, policy_recipe(policy), sizeof formats->recipe);
+    utf8_copy(formats->rule, sizeof formats->rule, rule);
+    return formats->mixed;
 }
 
 // What a script calls its loss, or one of several.
@@ -46,21 +56,25 @@ static const RunSeries *loss_of(const Run *run) {
     return loss;
 }
 
-static TwinMessage message_of(const TwinLink *link, TwinWord word) {
+static void take_end(TwinLink *link, TwinEnd *end) {
     const Run *run = link->run;
     const RunSeries *loss = loss_of(run);
+    end->has_skipped = run->skipped > link->skipped;
+    end->culprit[0] = 0;
+    if (end->has_skipped)
+        utf8_copy(end->culprit, sizeof end->culprit, ((const RunState *)run)->waiting.layer);
+    end->unit = twin_unit(policy_preset(run->engine->policy)->low);
+    end->formats = mix_formats(link);
+    end->has_loss = loss && loss->count > 0;
+    end->loss = end->has_loss ? loss->last : 0;
+    end->loss_step = end->has_loss ? ((const RunState *)run)->last_point[loss - run->series] : 0;
+}
+
+static TwinMessage message_of(TwinLink *link, TwinWord word) {
+    const Run *run = link->run;
     TwinMessage message = {.word = word, .step = run->step, .run = run->id, .status = run->status};
     utf8_copy(message.precision, sizeof message.precision, run->precision);
-    message.has_skipped = run->skipped > link->skipped;
-    if (message.has_skipped)
-        utf8_copy(message.culprit, sizeof message.culprit, ((const RunState *)run)->waiting.layer);
-    message.unit = twin_unit(policy_preset(run->engine->policy)->low);
-    message.formats = mix_formats(run);
-    message.has_loss = loss && loss->count > 0;
-    if (message.has_loss) {
-        message.loss = loss->last;
-        message.loss_step = ((const RunState *)run)->last_point[loss - run->series];
-    }
+    take_end(link, &message.end);
     message.code = run->error.code;
     utf8_copy(message.text, sizeof message.text, run->error.text);
     return message;
@@ -71,7 +85,7 @@ static TwinMessage message_of(const TwinLink *link, TwinWord word) {
 static void describe_end(const TwinLink *link, char *text, size_t size) {
     const TwinMessage *left = &link->left;
     if (left->status == RUN_DEAD)
-        snprintf(text, size, "ended without a word in step %" PRId64, link->last.step + 1);
+        snprintf(text, size, "ended without a word in step %" PRId64, left->step + 1);
     else
         snprintf(text, size, "%s after step %" PRId64 "%s%.180s", run_status_name(left->status),
                  left->step, left->text[0] ? ": " : "", left->text);
@@ -85,13 +99,36 @@ static void describe_other(const TwinLink *link, char *text, size_t size) {
         snprintf(text, size, "%s", what);
 }
 
-// The run goes on alone, the twin ends.
+// The losses that are known by now.
+static void take_loss(TwinLink *link, const TwinEnd *other) {
+    TwinEnd own;
+    take_end(link, &own);
+    twin_judge_loss(link, &own, other);
+}
+
+// How far the other is. What is there of it the run judges first, and is itself as far as that.
+static int64_t look(TwinLink *link) {
+    const int64_t reached = twin_reached(link);
+    if (link->side == TWIN_TWIN)
+        return reached;
+    while (link->judged < reached && link->judged < link->run->step)
+        twin_judge_step(link);
+    twin_reach(link, link->judged);
+    return link->judged;
+}
+
+// The run goes on alone once it is farther than the twin came, the twin ends.
 static void tell_gone(TwinLink *link) {
     char who[96], how[RECORD_TEXT_SIZE], text[EVENT_TEXT_SIZE];
     Run *run = link->run;
-    if (link->has_told_gone || !link->is_gone)
+    TwinMessage message;
+    while (!link->is_gone && twin_has_left(link) && twin_receive(link, &message, INFINITY))
+        continue;
+    if (!link->is_gone || (link->side == TWIN_RUN && look(link) == run->step))
         return;
     link->has_told_gone = true;
+    if (link->side == TWIN_RUN)
+        take_loss(link, &link->left.end);
     run->engine->watch = NULL;
     describe_other(link, who, sizeof who);
     describe_end(link, how, sizeof how);
@@ -135,6 +172,7 @@ bool twin_configured(RunState *state, Error *error) {
         link->last = other;
         utf8_copy(link->report.precision, sizeof link->report.precision, other.precision);
         link->is_met = true;
+        twin_begin_board(link);
         twin_watch(link);
         return true;
     }
@@ -190,54 +228,60 @@ bool twin_layers_known(RunState *state, Error *error) {
 
 // ---- at the end of a step -----------------------------------------------------------------------
 
-static void take_loss(TwinLink *link, const TwinMessage *other) {
-    const TwinMessage own = message_of(link, TWIN_STEP);
-    if (link->side == TWIN_RUN)
-        twin_judge_loss(link, &own, other);
+static void await(TwinLink *link, int64_t step, double seconds) {
+    const double until = clock_seconds() + seconds;
+    int64_t there = look(link);
+    while (there < step && twin_sleep(link, step, link->side == TWIN_RUN ? there : INT64_MAX,
+                                      until - clock_seconds()))
+        there = look(link);
+}
+
+// `lead`: as many steps as the other may be behind.
+static void meet(TwinLink *link, int64_t lead) {
+    Run *run = link->run;
+    if (link->side == TWIN_TWIN)
+        twin_reach(link, run->step);
+    if (lead > 0 && look(link) >= run->step - lead)
+        return;
+    bool clock_ran = run_pause_clock(run);
+    await(link, run->step - lead / 2, INFINITY);
+    if (clock_ran)
+        run_resume_clock(run);
 }
 
 void twin_step_ended(RunState *state) {
     TwinLink *link = link_of(state);
     Run *run = &state->run;
-    TwinMessage other;
-    if (!link || link->is_gone || run->is_silent)
+    if (!link || !link->is_met || link->has_told_gone || run->is_silent)
         return;
     run_settle(state); // what the device did with the step
     twin_take_weights(link);
-    const TwinMessage own = message_of(link, TWIN_STEP);
-    bool clock_ran = run_pause_clock(run);
-    twin_send(link, &own);
-    bool is_met = twin_receive(link, &other, INFINITY) && other.word == TWIN_STEP;
-    if (is_met) {
-        link->last = other;
-        if (link->side == TWIN_RUN) {
-            twin_judge_loss(link, &own, &other);
-            twin_judge_step(link, &own, &other);
-            twin_keep_facts(link);
-        }
-    } else if (link->is_gone && link->left.has_loss) {
-        take_loss(link, &link->left);
-    }
+    take_end(link, &twin_board(link, link->side, run->step)->end);
+    meet(link, clock_seconds() - link->met_at < TWIN_SHORT ? TWIN_LEAD : 0);
+    tell_gone(link);
     link->skipped = run->skipped;
     link->step = run->step + 1;
+    twin_begin_board(link);
     link->met_at = clock_seconds();
-    tell_gone(link);
-    if (clock_ran)
-        run_resume_clock(run);
 }
 
 // ---- at the end ---------------------------------------------------------------------------------
 
-// The losses of the last step come here. One that ended otherwise has nothing to wait for.
-static void await_end(TwinLink *link) {
+// How long the other is waited for. One that ended otherwise has nothing to wait for.
+static double patience_of(const TwinLink *link) {
     static const double whole = 30, cut = 1;
-    TwinMessage other;
     double since = clock_seconds() - link->met_at; // for what comes after the last step
-    double until = link->run->status == RUN_FINISHED ? whole + 2 * since : cut;
-    while (!link->is_gone && twin_receive(link, &other, until) && other.word != TWIN_LEFT)
+    return link->run->status == RUN_FINISHED ? whole + 2 * since : cut;
+}
+
+// The losses of the last step come here.
+static void await_end(TwinLink *link) {
+    TwinMessage other;
+    double patience = patience_of(link);
+    while (!link->is_gone && twin_receive(link, &other, patience))
         continue;
     if (link->is_gone)
-        take_loss(link, &link->left);
+        take_loss(link, &link->left.end);
     bool follows =
         link->is_gone && link->left.status != RUN_FAILED && link->left.status != RUN_DEAD;
     if (follows || link->report.ended[0]) // it has ended as this run, or with it
@@ -271,7 +315,10 @@ void twin_finished(RunState *state) {
     if (!link || !link->ends_open)
         return;
     link->run = &state->run;
+    if (link->side == TWIN_RUN && link->is_met)
+        await(link, link->run->step, patience_of(link)); // else the last steps would not be judged
     const TwinMessage own = message_of(link, TWIN_LEFT);
+    twin_leave(link);
     twin_send(link, &own);
     link->ends_open = false;
     if (link->side == TWIN_RUN && link->is_met) {

@@ -3,9 +3,10 @@
 //
 // A TwinLink is made before the process forks, and before any device, thread or sandbox: two ends
 // of a socket, and memory that both see. Each process then takes its side. At the end of every step
-// the two meet: each says how far it is, and neither begins the next step before it has heard of
-// the other. Meanwhile the twin leaves samples of what it computes in the shared memory, where the
-// run holds them against its own (run/twin_private.h says how, and what "beyond rounding" means).
+// the two meet: each says how far it is, and neither goes on before the other has come as far, but
+// for a few steps where those are short. Meanwhile the twin leaves samples of what it computes in
+// the shared memory, where the run holds those of every step against its own (run/twin_private.h
+// says how, and what "beyond rounding" means).
 //
 // Nobody is waited for who is not there: a process that ends, however, ends its side of the socket.
 // The run goes on alone then, and says so; the twin ends with the run. A signal or an order to stop

@@ -6,37 +6,21 @@
 
 #include "run/recorder_private.h"
 #include "run/twin_private.h"
+#include "run/twin_squares.h"
 
 // ---- distances ----------------------------------------------------------------------------------
-
-// In a few sums side by side, which are quicker than one; not finite where anything was.
-static void add_squares(const float *own, const float *other, int count, double sums[3]) {
-    enum { WAYS = 4 };
-    double apart[WAYS] = {0}, a[WAYS] = {0}, b[WAYS] = {0};
-    for (int i = 0; i < count; i++) {
-        double x = (double)own[i], y = (double)other[i];
-        apart[i % WAYS] += (x - y) * (x - y);
-        a[i % WAYS] += x * x;
-        b[i % WAYS] += y * y;
-    }
-    for (int i = 0; i < WAYS; i++) {
-        sums[0] += apart[i];
-        sums[1] += a[i];
-        sums[2] += b[i];
-    }
-}
 
 // Where neither is finite there is nothing to compare.
 static void add_values(TwinSums *sums, const float *own, const float *other, int count,
                        double weight) {
     double found[3] = {0};
     sums->differs = sums->differs || memcmp(own, other, (size_t)count * sizeof *own) != 0;
-    add_squares(own, other, count, found);
+    twin_squares(own, other, count, found);
     if (!isfinite(found[0] + found[1] + found[2])) {
         memset(found, 0, sizeof found);
         for (int i = 0; i < count; i++) {
             if (isfinite(own[i]) && isfinite(other[i]))
-                add_squares(own + i, other + i, 1, found);
+                twin_squares(own + i, other + i, 1, found);
             sums->own_breaks = sums->own_breaks || (!isfinite(own[i]) && isfinite(other[i]));
             sums->other_breaks = sums->other_breaks || (isfinite(own[i]) && !isfinite(other[i]));
         }
@@ -132,27 +116,29 @@ typedef struct Judged { // a step
     bool differs;
 } Judged;
 
-static void record(TwinLink *link, int index, const char *name, double value) {
+// A point of a series; the first brings its name.
+static void record(TwinLink *link, int index, const char *name, int64_t step, double value) {
     Recorder *recorder = link->run->recorder;
-    if (!recorder || index >= TWIN_SERIES)
+    if (!recorder || strlen(name) >= SERIES_NAME_SIZE)
         return;
     recorder_named_point(recorder, RUN_MAX_SERIES + index, link->has_series[index] ? NULL : name,
-                         link->step, value);
+                         step, value);
     link->has_series[index] = true;
 }
 
 static void keep_distance(TwinLink *link, int layer, ApartKind kind, double distance) {
     TwinLayer *of = &link->layers[layer];
-    char name[SERIES_NAME_SIZE + RUN_NAME_SIZE];
     of->apart.last[kind] = distance;
     of->apart.most[kind] = of->apart.has[kind] ? fmax(of->apart.most[kind], distance) : distance;
     of->apart.has[kind] = true;
-    if (layer < 1 || layer > TWIN_SERIES_LAYERS)
+    if (layer < 1 || layer > TWIN_SERIES_LAYERS || !link->run->recorder)
         return;
-    snprintf(name, sizeof name, APART_SERIES ".%s.%s", apart_kind_names[kind],
-             layer_name(link, layer));
-    if (strlen(name) < SERIES_NAME_SIZE)
-        record(link, 1 + (layer - 1) * APART_KINDS + (int)kind, name, distance);
+    char name[SERIES_NAME_SIZE + RUN_NAME_SIZE] = "";
+    const int index = 1 + (layer - 1) * APART_KINDS + (int)kind;
+    if (!link->has_series[index])
+        snprintf(name, sizeof name, APART_SERIES ".%s.%s", apart_kind_names[kind],
+                 layer_name(link, layer));
+    record(link, index, name, link->judged, distance);
 }
 
 // Of what rounding explains the farthest, with as much as it would have: a reader who sees layers
@@ -163,7 +149,7 @@ static void note_explained(TwinLink *link, int layer, ApartKind kind, double dis
     if (!isfinite(within) || !(distance > most->distance))
         return;
     *most = (ApartPlace){.cause = APART_BEYOND,
-                         .step = link->step,
+                         .step = link->judged,
                          .kind = kind,
                          .distance = distance,
                          .within = within};
@@ -191,7 +177,7 @@ static void judge(Judged *judged, int layer, ApartKind kind, const TwinSums *sum
     bool is_written =
         kind == APART_ACTIVATIONS && !judged->is_alike && !breaks && share <= judged->by_weights;
     ApartPlace place = {.cause = breaks ? APART_INFINITE : APART_BEYOND,
-                        .step = link->step,
+                        .step = link->judged,
                         .kind = is_written ? APART_WEIGHTS : kind,
                         .is_twin = sums->other_breaks,
                         .distance = vanishes || judged->is_alike ? distance : share,
@@ -205,12 +191,12 @@ static void judge(Judged *judged, int layer, ApartKind kind, const TwinSums *sum
 // The layers that gave something in the step, in the order in which they did last. By the way, the
 // unit of the coarsest format of both.
 static int order_layers(TwinLink *link, int layers[TWIN_LAYERS]) {
-    const TwinBoard *board = twin_board(link, TWIN_RUN, link->step);
-    const TwinBoard *others = twin_board(link, TWIN_TWIN, link->step);
+    const TwinBoard *board = twin_board(link, TWIN_RUN, link->judged);
+    const TwinBoard *others = twin_board(link, TWIN_TWIN, link->judged);
     int count = 0;
     for (int layer = 1; layer < layer_count(link); layer++) {
         const TwinSlot *slot = &board->slots[layer];
-        if (slot->step != link->step)
+        if (slot->step != link->judged)
             continue;
         link->unit = fmax(link->unit, (double)fmaxf(slot->unit, others->slots[layer].unit));
         int at = count++;
@@ -230,7 +216,7 @@ static void judge_activations(Judged *judged, const int *layers, int count) {
     for (int i = 0; i < count; i++) {
         TwinLayer *layer = &link->layers[layers[i]];
         TwinSums sums = {0};
-        if (!add_slot(link, link->step, layers[i], &sums))
+        if (!add_slot(link, link->judged, layers[i], &sums))
             continue;
         double given = fmax(judged->most, layer->weights_given);
         judged->by_weights = explained(link, layer->weights);
@@ -251,7 +237,7 @@ static void add_parameters(TwinLink *link, int64_t step, TwinSums *sums, int (*s
 static void judge_gradient(Judged *judged, int layer, const TwinSums *sums) {
     if (!sums->is_there)
         return;
-    judged->link->layers[layer].gradients_step = judged->link->step;
+    judged->link->layers[layer].gradients_step = judged->link->judged;
     judge(judged, layer, APART_GRADIENTS, sums, explained(judged->link, judged->most));
 }
 
@@ -275,12 +261,12 @@ static void judge_gradients(Judged *judged, TwinSums *sums, const int *layers, i
 // Those at the end of the step, and those that a layer was gone through with last: some were
 // updated before that within the step, as a discriminator's are.
 static void measure_weights(TwinLink *link, TwinSums *sums, const TwinSums *gradients) {
-    const TwinBoard *board = twin_board(link, TWIN_RUN, link->step);
-    add_parameters(link, link->step, sums, twin_weight_slot);
+    const TwinBoard *board = twin_board(link, TWIN_RUN, link->judged);
+    add_parameters(link, link->judged, sums, twin_weight_slot);
     for (int layer = 0; layer < layer_count(link); layer++) {
         TwinLayer *of = &link->layers[layer];
         const TwinSlot *output = &board->slots[layer];
-        bool is_late = gradients[layer].is_there && output->step == link->step &&
+        bool is_late = gradients[layer].is_there && output->step == link->judged &&
                        output->order > gradients[layer].order;
         of->weights_before = of->weights;
         if (sums[layer].is_there)
@@ -291,7 +277,7 @@ static void measure_weights(TwinLink *link, TwinSums *sums, const TwinSums *grad
 
 // Updates by gradients that are apart are that, too: it is the gradients' matter.
 static double by_gradients(const TwinLink *link, const TwinLayer *layer, const TwinSums *sums) {
-    double apart = layer->gradients_step == link->step ? layer->apart.last[APART_GRADIENTS] : 0;
+    double apart = layer->gradients_step == link->judged ? layer->apart.last[APART_GRADIENTS] : 0;
     return fmin(1, apart) * sqrt(fmax(sums->moved_own, sums->moved_other)) / size_of(sums);
 }
 
@@ -325,8 +311,9 @@ static void judge_begin(Judged *judged, TwinSums *sums) {
         }
 }
 
-static void judge_skips(TwinLink *link, const TwinMessage *own, const TwinMessage *other) {
-    ApartPlace place = {.cause = APART_SKIPPED, .step = link->step, .is_twin = other->has_skipped};
+static void judge_skips(TwinLink *link, const TwinEnd *own, const TwinEnd *other) {
+    ApartPlace place = {
+        .cause = APART_SKIPPED, .step = link->judged, .is_twin = other->has_skipped};
     if (own->has_skipped == other->has_skipped || link->report.first.cause == APART_SKIPPED)
         return;
     utf8_copy(place.layer, sizeof place.layer, other->has_skipped ? other->culprit : own->culprit);
@@ -334,16 +321,15 @@ static void judge_skips(TwinLink *link, const TwinMessage *own, const TwinMessag
 }
 
 // `sums`: three times [TWIN_LAYERS], 0 for all layers that there are.
-static void judge_step(TwinLink *link, TwinSums *sums, const TwinMessage *own,
-                       const TwinMessage *other) {
+static void judge_layers(TwinLink *link, TwinSums *sums, const TwinEnd *own, const TwinEnd *other) {
     Judged judged = {.link = link, .is_alike = own->formats == other->formats};
     TwinSums *gradients = sums, *weights = sums + TWIN_LAYERS, *begin = weights + TWIN_LAYERS;
     int layers[TWIN_LAYERS], count = order_layers(link, layers);
     link->unit = fmax(link->unit, fmax(own->unit, other->unit));
     link->coarser = (own->unit > other->unit) - (own->unit < other->unit);
-    if (link->step == 1)
+    if (link->judged == 1)
         judge_begin(&judged, begin);
-    add_parameters(link, link->step, gradients, twin_gradient_slot);
+    add_parameters(link, link->judged, gradients, twin_gradient_slot);
     measure_weights(link, weights, gradients);
     judge_activations(&judged, layers, count);
     judge_skips(link, own, other);
@@ -352,18 +338,6 @@ static void judge_step(TwinLink *link, TwinSums *sums, const TwinMessage *own,
     judge_weights(&judged, weights, own->has_skipped == other->has_skipped);
     link->report.steps++;
     link->report.alike += !judged.differs;
-}
-
-void twin_judge_step(TwinLink *link, const TwinMessage *own, const TwinMessage *other) {
-    if (link->is_unlike)
-        return;
-    for (int i = 0; i < 3; i++) // of those that there are: most models have few
-        memset(link->sums + (size_t)i * TWIN_LAYERS, 0,
-               (size_t)layer_count(link) * sizeof *link->sums);
-    judge_step(link, link->sums, own, other);
-    if (link->is_unlike)
-        run_tell(link->run, EVENT_LIFE, "", (double)NAN,
-                 "the twin has other layers than this run: only the losses are compared");
 }
 
 // ---- the loss -----------------------------------------------------------------------------------
@@ -376,7 +350,7 @@ static double distance_of_numbers(double own, double other) {
     return fabs(own - other) / fmax(fabs(own), fabs(other));
 }
 
-void twin_judge_loss(TwinLink *link, const TwinMessage *own, const TwinMessage *other) {
+void twin_judge_loss(TwinLink *link, const TwinEnd *own, const TwinEnd *other) {
     TwinReport *report = &link->report;
     if (!own->has_loss || !other->has_loss || own->loss_step != other->loss_step ||
         own->loss_step == link->told_loss)
@@ -386,9 +360,7 @@ void twin_judge_loss(TwinLink *link, const TwinMessage *own, const TwinMessage *
     report->loss_last = distance;
     report->loss_most = report->has_loss ? fmax(report->loss_most, distance) : distance;
     report->has_loss = true;
-    int64_t now = link->step;
-    link->step = own->loss_step;
-    record(link, 0, APART_SERIES, distance);
+    record(link, 0, APART_SERIES, own->loss_step, distance);
     bool is_alike = own->formats == other->formats;
     bool breaks = isinf(distance);
     if (distance > 0 && (is_alike || breaks) && report->first.cause == APART_NOT) {
@@ -398,7 +370,28 @@ void twin_judge_loss(TwinLink *link, const TwinMessage *own, const TwinMessage *
                                   .distance = distance};
         note_place(link, NULL, &place);
     }
-    link->step = now;
+}
+
+// ---- a step -------------------------------------------------------------------------------------
+
+void twin_judge_step(TwinLink *link) {
+    Run *run = link->run;
+    const int64_t now = run->step;
+    run->step = ++link->judged; // what is told is told of that step
+    const TwinEnd *own = &twin_board(link, TWIN_RUN, link->judged)->end;
+    const TwinEnd *other = &twin_board(link, TWIN_TWIN, link->judged)->end;
+    twin_judge_loss(link, own, other);
+    for (int i = 0; i < 3; i++) // of those that there are: most models have few
+        memset(link->sums + (size_t)i * TWIN_LAYERS, 0,
+               (size_t)layer_count(link) * sizeof *link->sums);
+    if (!link->is_unlike) {
+        judge_layers(link, link->sums, own, other);
+        if (link->is_unlike)
+            run_tell(run, EVENT_LIFE, "", (double)NAN,
+                     "the twin has other layers than this run: only the losses are compared");
+    }
+    run->step = now;
+    twin_call_for(link, link->judged + 1);
 }
 
 // ---- what is kept -------------------------------------------------------------------------------
@@ -419,6 +412,8 @@ void twin_list_layers(TwinLink *link) {
 }
 
 void twin_keep_facts(TwinLink *link) {
+    if (!link || link->side != TWIN_RUN || link->judged == 0)
+        return;
     const TwinReport *report = &link->report;
     Run *run = link->run;
     char text[RECORD_TEXT_SIZE];

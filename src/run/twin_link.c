@@ -1,4 +1,4 @@
-// The socket between two trainings in lock step, and how one waits for the other.
+// What two trainings in lock step share, a socket and counters, and how one waits for the other.
 #define _DEFAULT_SOURCE // MAP_ANONYMOUS
 #include <errno.h>
 #include <math.h>
@@ -12,12 +12,10 @@
 #include "base/clock.h"
 #include "run/twin_private.h"
 
-enum { BOARD_BYTES = TWIN_BOARDS * TWIN_SIDES * sizeof(TwinBoard) };
-
 // Pages that nobody writes cost nothing, so that there is room for large models beforehand.
-static TwinBoard *boards_new(void) {
-    void *memory =
-        mmap(NULL, BOARD_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+static TwinShared *shared_new(void) {
+    void *memory = mmap(NULL, sizeof(TwinShared), PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return memory == MAP_FAILED ? NULL : memory;
 }
 
@@ -26,13 +24,14 @@ TwinLink *twin_new(Error *error) {
     if (link) {
         link->ends[0] = link->ends[1] = -1;
         link->told_loss = -1;
-        link->boards = boards_new();
+        link->shared = shared_new();
+        link->known = calloc(TWIN_SLOTS, sizeof *link->known);
         link->layers = calloc(TWIN_LAYERS, sizeof *link->layers);
         link->sums = calloc((size_t)3 * TWIN_LAYERS, sizeof *link->sums);
     }
-    if (!link || !link->boards || !link->layers || !link->sums) {
+    if (!link || !link->shared || !link->known || !link->layers || !link->sums) {
         error_fail(error, ERROR_MEMORY, "--twin: no memory for what both share, %d MiB",
-                   (int)(BOARD_BYTES >> 20));
+                   (int)(sizeof(TwinShared) >> 20));
     } else if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, link->ends) != 0) {
         error_fail(error, ERROR_FAILED, "--twin: no socket between the two: %s%s",
                    error_cause(errno), error_remedy(errno));
@@ -57,13 +56,16 @@ void twin_free(TwinLink *link) {
     for (int i = 0; i < TWIN_SIDES; i++)
         if (link->ends[i] >= 0)
             close(link->ends[i]);
-    if (link->boards)
-        munmap(link->boards, BOARD_BYTES);
+    if (link->shared)
+        munmap(link->shared, sizeof *link->shared);
     twin_report_clear(&link->report);
+    free(link->known);
     free(link->layers);
     free(link->sums);
     free(link);
 }
+
+// ---- the socket ---------------------------------------------------------------------------------
 
 void twin_send(TwinLink *link, const TwinMessage *message) {
     // One that has left may wait for how this side ends; that it is no more, receiving tells.
@@ -83,7 +85,8 @@ static bool take(TwinLink *link, TwinMessage *message) {
         return false;
     if (got != sizeof *message) {
         link->is_gone = true;
-        link->left = (TwinMessage){.word = TWIN_LEFT, .status = RUN_DEAD, .step = link->last.step};
+        link->left =
+            (TwinMessage){.word = TWIN_LEFT, .status = RUN_DEAD, .step = twin_reached(link)};
         return false;
     }
     if (message->word == TWIN_LEFT) {
@@ -128,7 +131,62 @@ bool twin_receive(TwinLink *link, TwinMessage *message, double seconds) {
     return false;
 }
 
-bool twin_is_left(const TwinLink *link) {
+// Any thread.
+bool twin_is_left(TwinLink *link) {
+    static const double seldom = 0.01; // seconds: it is asked at every step
+    const double now = clock_seconds(), looked = atomic_load(&link->looked);
+    if (link->side != TWIN_TWIN || (isfinite(looked) && now - looked < seldom))
+        return false;
     struct pollfd end = {.fd = link->ends[TWIN_TWIN]};
-    return link->side == TWIN_TWIN && poll(&end, 1, 0) > 0 && (end.revents & POLLHUP);
+    const bool is_left = isinf(looked) || (poll(&end, 1, 0) > 0 && (end.revents & POLLHUP));
+    atomic_store(&link->looked, is_left ? (double)INFINITY : now);
+    return is_left;
+}
+
+// ---- the counters -------------------------------------------------------------------------------
+
+static TwinMark *own_mark(const TwinLink *link) {
+    return &link->shared->marks[link->side];
+}
+
+static TwinMark *other_mark(const TwinLink *link) {
+    return &link->shared->marks[link->side == TWIN_RUN ? TWIN_TWIN : TWIN_RUN];
+}
+
+int64_t twin_reached(const TwinLink *link) {
+    return atomic_load(&other_mark(link)->reached);
+}
+
+bool twin_has_left(const TwinLink *link) {
+    return atomic_load(&other_mark(link)->has_left);
+}
+
+void twin_leave(TwinLink *link) {
+    atomic_store(&own_mark(link)->has_left, true);
+}
+
+// Who sleeps has said so before it looked the last time: it either saw what was reached, or is seen
+// here.
+static void wake(TwinLink *link) {
+    const TwinMessage message = {.word = TWIN_WOKEN};
+    if (atomic_exchange(&other_mark(link)->awaits, 0) > 0)
+        twin_send(link, &message);
+}
+
+void twin_reach(TwinLink *link, int64_t step) {
+    atomic_store(&own_mark(link)->reached, step);
+    const int64_t awaited = atomic_load(&other_mark(link)->awaits);
+    if (awaited > 0 && awaited <= step)
+        wake(link);
+}
+
+bool twin_sleep(TwinLink *link, int64_t step, int64_t known, double seconds) {
+    TwinMessage message;
+    atomic_store(&own_mark(link)->awaits, step);
+    wake(link); // else both could sleep
+    const int64_t reached = twin_reached(link);
+    const bool goes_on =
+        reached >= step || reached > known || twin_receive(link, &message, seconds);
+    atomic_store(&own_mark(link)->awaits, 0);
+    return goes_on;
 }

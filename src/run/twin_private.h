@@ -4,8 +4,14 @@
 // A board has a slot a layer (what its last operation on the way forward gave, in the step), and
 // two a parameter: the true gradient just before an update, and the weight once the step has ended.
 // A slot holds all elements of a small tensor, and of a large one pieces of it from beginning to
-// end, the same on both sides. There are two boards a side, and one of the weights at the begin:
-// while the run still reads those of a step, the twin already writes the other one for the next.
+// end, the same on both sides. Beside them lies what a side says of the step: its loss, and whether
+// it skipped. There is one board a side of the weights at the begin, and as many of steps as are
+// not judged yet: the run judges every step, in order, once both boards of it are there.
+//
+// To wait for each other costs more than a step of a small model. So where steps are short a side
+// may be up to TWIN_LEAD of them ahead before it sleeps; where one takes longer than TWIN_SHORT it
+// waits at its end, and nobody sees late what was found. Counters that both see say how far a side
+// is, and who sleeps is woken through the socket, by which an end is seen too.
 //
 // The distance of two samples is |a - b| over the larger of |a| and |b|, 2-norms: 0 is the same, 1
 // is one that lacks what the other has. What is judged is |a - b| over the largest size that it
@@ -29,6 +35,8 @@
 // of.
 #pragma once
 
+#include <stdatomic.h>
+
 #include "ops/engine.h"
 #include "run/run_private.h"
 #include "run/twin.h"
@@ -37,9 +45,12 @@ enum {
     TWIN_LAYERS = 512,     // slots of activations; layers past them are left out
     TWIN_PARAMETERS = 768, // with two slots each
     TWIN_SLOTS = TWIN_LAYERS + 2 * TWIN_PARAMETERS,
-    TWIN_SAMPLE = 1024, // elements of a slot,
-    TWIN_PIECE = 64,    // in pieces of so many, where there are more
-    TWIN_BOARDS = 3,    // of a side
+    TWIN_SMALL = 256,          // elements of a tensor that is sampled whole
+    TWIN_SHARE = 32,           // of a larger one, so many times fewer than it has, but no fewer
+    TWIN_SAMPLE = 1024,        // than that, and no more than these,
+    TWIN_PIECE = 64,           // in pieces of so many
+    TWIN_RING = 32,            // boards of steps of a side,
+    TWIN_LEAD = TWIN_RING - 2, // of which one is written, and one is of the step before
     TWIN_SERIES_LAYERS = 48,
     TWIN_SERIES = 1 + TWIN_SERIES_LAYERS * APART_KINDS,
 };
@@ -47,6 +58,7 @@ enum {
 // Chosen on the experiments that ship, in fp16 and bf16 beside fp32: what trains well stays below,
 // and a doubled number is far above.
 static const double TWIN_GROWTH = 16, TWIN_ROUNDINGS = 8, TWIN_MOVES = 4;
+static const double TWIN_SHORT = 1e-3; // seconds
 
 typedef struct TwinSlot { // of a board
     uint64_t name;        // a hash of what it is of; 0: nothing was put here yet
@@ -60,32 +72,50 @@ typedef struct TwinSlot { // of a board
     float moved; // of a weight: how far its sample has since the step before; NaN: unknown
 } TwinSlot;
 
+typedef struct TwinEnd { // of a step, as one side says
+    bool has_skipped;
+    bool has_loss;
+    int64_t loss_step;
+    double loss;
+    double unit;      // of the precision's format
+    uint64_t formats; // a hash of what decides the formats: the same on both sides, or not
+    char culprit[RUN_NAME_SIZE]; // the layer to blame for the skip
+} TwinEnd;
+
 typedef struct TwinBoard {
+    TwinEnd end;
     TwinSlot slots[TWIN_SLOTS];
     float values[TWIN_SLOTS][TWIN_SAMPLE];
 } TwinBoard;
+
+typedef struct TwinMark { // how far a side is
+    _Alignas(64)
+        atomic_llong reached; // steps: of the twin, that are on its boards; of the run, judged
+    atomic_llong awaits;      // of the other's, while this side sleeps; 0: it does not
+    atomic_bool has_left;
+    unsigned char places[TWIN_RING]; // of each step, by its remainder: the board that it is on
+} TwinMark;
+
+typedef struct TwinShared { // by both processes
+    TwinMark marks[TWIN_SIDES];
+    TwinBoard boards[TWIN_SIDES][1 + TWIN_RING]; // the first of the begin
+} TwinShared;
 
 typedef enum TwinWord {
     TWIN_CONFIGURED,
     TWIN_RECORDED,
     TWIN_LAYERED,
-    TWIN_STEP,
+    TWIN_WOKEN, // the other is farther, or about to sleep itself
     TWIN_LEFT
 } TwinWord;
 
 typedef struct TwinMessage {
     TwinWord word;
     int64_t step, run;
-    bool has_skipped; // this step
-    bool has_loss;
-    int64_t loss_step;
-    double loss;
-    double unit;      // of the precision's format
-    uint64_t formats; // a hash of what decides the formats: the same on both sides, or not
     char precision[32];
-    char culprit[RUN_NAME_SIZE]; // the layer to blame for the skip
-    RunStatus status;            // of TWIN_LEFT,
-    ErrorCode code;              // and why
+    TwinEnd end;
+    RunStatus status; // of TWIN_LEFT,
+    ErrorCode code;   // and why
     char text[ERROR_TEXT_SIZE];
 } TwinMessage;
 
@@ -105,8 +135,20 @@ typedef struct TwinSums { // over samples, those of large tensors weighted as th
     bool is_there, differs, own_breaks, other_breaks;
 } TwinSums;
 
+typedef struct TwinKnown { // of a slot: the tensor whose name was mixed last
+    const char *name;
+    int64_t count;
+    uint64_t mixed;
+} TwinKnown;
+
+typedef struct TwinFormats { // that were mixed last, and what they were made of
+    uint64_t mixed, changes;
+    Recipe recipe;
+    char rule[64];
+} TwinFormats;
+
 struct TwinLink {
-    TwinBoard *boards; // [TWIN_SIDES][TWIN_BOARDS]: shared
+    TwinShared *shared;
     int ends[TWIN_SIDES];
     TwinSide side;
     EngineWatch watch;
@@ -116,24 +158,30 @@ struct TwinLink {
     bool is_gone;           // it has left,
     bool has_told_gone;     // and what follows of that was done
     TwinMessage last, left; // of the other
+    _Atomic double looked;  // whether it is left, at this clock_seconds
     int64_t step;           // that is made now, from 1
     int64_t skipped;        // steps of this side, by the end of the step before
     int parameter_count, order;
-    bool is_full; // there were more parameters than slots
+    bool is_full;  // there were more parameters than slots
+    double met_at; // clock_seconds, when the step that is made now began
+    TwinFormats formats;
+    TwinKnown *known;              // [TWIN_SLOTS]
+    int64_t placed[1 + TWIN_RING]; // the step that is on each of this side's boards
     // The run's side.
+    int64_t judged; // steps; while one is, with it
     TwinReport report;
     TwinLayer *layers; // [TWIN_LAYERS], by the policy's numbers; 0: outside of all
     TwinSums *sums;    // three times [TWIN_LAYERS]: of one step
     double unit;       // of the coarsest format of both, as far as it was seen
     int coarser;       // > 0: this side's precision; < 0: the twin's
-    double met_at;     // clock_seconds
     int64_t told_loss; // the last step whose loss was compared; -1: none
     bool is_unlike;    // they have not the same layers: nothing of those is compared
     bool has_series[TWIN_SERIES];
 };
 
 static inline TwinBoard *twin_board(const TwinLink *link, TwinSide side, int64_t step) {
-    return &link->boards[TWIN_BOARDS * (int)side + (step > 0 ? 1 + (int)(step & 1) : 0)];
+    const TwinMark *mark = &link->shared->marks[side];
+    return &link->shared->boards[side][step > 0 ? mark->places[step % TWIN_RING] : 0];
 }
 static inline int twin_gradient_slot(int parameter) {
     return TWIN_LAYERS + 2 * parameter;
@@ -142,32 +190,46 @@ static inline int twin_weight_slot(int parameter) {
     return TWIN_LAYERS + 2 * parameter + 1;
 }
 
-// ---- twin_link.c: the socket --------------------------------------------------------------------
+// ---- twin_link.c: the socket, and the counters --------------------------------------------------
 
 void twin_send(TwinLink *link, const TwinMessage *message);
 // The next message of the other, waited for as the header says; at most `seconds` (infinite: as
 // long as it lives). False: none came.
 bool twin_receive(TwinLink *link, TwinMessage *message, double seconds);
+// Says how far this side is, and wakes the other where it waits for that.
+void twin_reach(TwinLink *link, int64_t step);
+// How far the other is.
+int64_t twin_reached(const TwinLink *link);
+// Sleeps until the other has reached the step, is about to sleep too, or more than `known` of it
+// were reached; at most `seconds`. False: it does not come any more, or not in time.
+bool twin_sleep(TwinLink *link, int64_t step, int64_t known, double seconds);
+// This side has left, or the other has, as a look at the counters tells; how it did, the socket.
+void twin_leave(TwinLink *link);
+bool twin_has_left(const TwinLink *link);
 
 // Of the twin: the run beside it is no more, whatever is still to be received of it. Any thread.
-bool twin_is_left(const TwinLink *link);
+bool twin_is_left(TwinLink *link);
 
 // ---- twin_take.c: what a side leaves on its boards ----------------------------------------------
 
 double twin_unit(Format format);        // half of the distance from 1 to the next number
 void twin_watch(TwinLink *link);        // from now on
+void twin_begin_board(TwinLink *link);  // for the step that is made now
 void twin_take_weights(TwinLink *link); // as they are at the end of the step
+// Of the run: what the twin has left of the step lies in another processor's cache. Calls for it
+// while there is other work, as it would be waited for later.
+void twin_call_for(const TwinLink *link, int64_t step);
 bool twin_looks_whole(const Run *run, int64_t step); // at all bits of the weights, in this step
 
 // ---- twin_judge.c: the run's side ---------------------------------------------------------------
 
-// Both boards of the step are there: measures, tells, keeps.
-void twin_judge_step(TwinLink *link, const TwinMessage *own, const TwinMessage *other);
+// Both boards of the step after those that are judged are there: measures, tells, keeps.
+void twin_judge_step(TwinLink *link);
 // The losses of a step, which come when they come.
-void twin_judge_loss(TwinLink *link, const TwinMessage *own, const TwinMessage *other);
+void twin_judge_loss(TwinLink *link, const TwinEnd *own, const TwinEnd *other);
 // The layers of the report, as they are now.
 void twin_list_layers(TwinLink *link);
-// What is known of the pair, as facts of the run.
+// What is known of the pair, as facts of the run. NULL, and the twin's side, are fine.
 void twin_keep_facts(TwinLink *link);
 
 // ---- twin.c: told by run/ -----------------------------------------------------------------------

@@ -6,6 +6,7 @@
 #include "number/convert.h"
 #include "precision/gradients.h"
 #include "run/twin_private.h"
+#include "run/twin_squares.h"
 
 // ---- rounding units -----------------------------------------------------------------------------
 
@@ -25,13 +26,13 @@ static float coarser(Format a, Format b) {
 // ---- samples ------------------------------------------------------------------------------------
 
 // Elements from `at` on, as fp32.
-static void read_piece(const Tensor *tensor, int64_t at, int count, float *values) {
+static void read_piece(Device *device, const View *view, int64_t at, int count, float *values) {
     enum { MOST_BYTES = 8 };
     char raw[TWIN_SAMPLE * MOST_BYTES];
-    const Format format = tensor->view.format;
+    const Format format = view->format;
     const size_t bytes = format_table[format].bytes;
-    device_read(tensor_device(tensor), format == FORMAT_FP32 ? (void *)values : raw,
-                (const char *)tensor->view.data + (size_t)at * bytes, (size_t)count * bytes);
+    device_read(device, format == FORMAT_FP32 ? (void *)values : raw,
+                (const char *)view->data + (size_t)at * bytes, (size_t)count * bytes);
     if (format == FORMAT_FP32)
         return;
     if (format == FORMAT_FP64)
@@ -42,44 +43,45 @@ static void read_piece(const Tensor *tensor, int64_t at, int count, float *value
 }
 
 // All of a small tensor; of a large one pieces at even distances.
-static int read_sample(const Tensor *tensor, float values[TWIN_SAMPLE]) {
-    enum { PIECES = TWIN_SAMPLE / TWIN_PIECE };
-    int64_t count = tensor_count(tensor);
-    if (count <= TWIN_SAMPLE) {
+static int read_sample(Device *device, const View *view, int64_t count, float values[TWIN_SAMPLE]) {
+    if (count <= TWIN_SMALL) {
         if (count > 0)
-            read_piece(tensor, 0, (int)count, values);
+            read_piece(device, view, 0, (int)count, values);
         return (int)count;
     }
-    for (int i = 0; i < PIECES; i++) {
-        int64_t at = (int64_t)((double)(count - TWIN_PIECE) / (PIECES - 1) * i);
-        read_piece(tensor, at, TWIN_PIECE, values + (ptrdiff_t)i * TWIN_PIECE);
+    const int64_t share = count / TWIN_SHARE / TWIN_PIECE;
+    const int64_t least = TWIN_SMALL / TWIN_PIECE, most = TWIN_SAMPLE / TWIN_PIECE;
+    const int pieces = (int)(share < least ? least : share > most ? most : share);
+    for (int i = 0; i < pieces; i++) {
+        int64_t at = (int64_t)((double)(count - TWIN_PIECE) / (pieces - 1) * i);
+        read_piece(device, view, at, TWIN_PIECE, values + (ptrdiff_t)i * TWIN_PIECE);
     }
-    return TWIN_SAMPLE;
+    return pieces * TWIN_PIECE;
 }
 
-static bool can_be_read(const Tensor *tensor) {
-    return view_is_dense(&tensor->view) && format_is_floating(tensor->view.format) &&
-           tensor_check_readable(tensor, NULL);
-}
-
-static uint64_t name_of(const char *name, const Tensor *tensor) {
-    int64_t count = tensor_count(tensor);
+// What a slot is of, which is the same from step to step.
+static uint64_t name_of(TwinLink *link, int at, const char *name, int64_t count) {
+    TwinKnown *known = &link->known[at];
+    if (known->name == name && known->count == count)
+        return known->mixed;
     uint64_t mixed = mix_bytes(MIX_BEGIN, name, strlen(name));
     mixed = mix_bytes(mixed, &count, sizeof count);
-    return mixed ? mixed : 1;
+    *known = (TwinKnown){name, count, mixed ? mixed : 1};
+    return known->mixed;
 }
 
-static TwinSlot *put(TwinLink *link, int64_t step, int at, const char *name, const Tensor *tensor,
+static TwinSlot *put(TwinLink *link, int64_t step, int at, const char *name, const View *view,
                      float unit) {
     TwinBoard *board = twin_board(link, link->side, step);
-    if (!can_be_read(tensor))
+    if (!view_is_dense(view) || !format_is_floating(view->format))
         return NULL;
+    const int64_t count = view_count(view);
     TwinSlot *slot = &board->slots[at];
-    *slot = (TwinSlot){.name = name_of(name, tensor),
+    *slot = (TwinSlot){.name = name_of(link, at, name, count),
                        .step = step,
-                       .count = tensor_count(tensor),
+                       .count = count,
                        .unit = unit,
-                       .samples = read_sample(tensor, board->values[at])};
+                       .samples = read_sample(link->run->device, view, count, board->values[at])};
     return slot;
 }
 
@@ -104,15 +106,15 @@ static uint64_t mix_whole(const Tensor *tensor) {
 
 // ---- on the way forward -------------------------------------------------------------------------
 
-static void watch_output(EngineWatch *watch, const Engine *engine, const Tensor *output) {
+static void watch_output(EngineWatch *watch, const Engine *engine, const View *output) {
     TwinLink *link = (TwinLink *)(void *)((char *)watch - offsetof(TwinLink, watch));
     int layer = engine->layer;
     if (layer == 0 || layer >= TWIN_LAYERS)
         return;
     const PolicyLayer *known = policy_layer(engine->policy, layer);
-    Format computed = known->knows_computed ? known->computed : output->view.format;
+    Format computed = known->knows_computed ? known->computed : output->format;
     TwinSlot *slot =
-        put(link, link->step, layer, known->name, output, coarser(computed, output->view.format));
+        put(link, link->step, layer, known->name, output, coarser(computed, output->format));
     if (!slot)
         return;
     slot->layer = layer;
@@ -123,8 +125,10 @@ static void watch_output(EngineWatch *watch, const Engine *engine, const Tensor 
 
 static TwinSlot *put_weight(TwinLink *link, int64_t step, const Tensor *tensor) {
     const Parameter *parameter = parameter_of(tensor);
+    if (!tensor_check_readable(tensor, NULL))
+        return NULL;
     TwinSlot *slot = put(link, step, twin_weight_slot(parameter->watched - 1), parameter->name,
-                         tensor, coarser(tensor->view.format, FORMAT_FP32));
+                         &tensor->view, coarser(tensor->view.format, FORMAT_FP32));
     if (slot)
         slot->layer = parameter->layer;
     return slot;
@@ -149,9 +153,9 @@ static void watch_gradients(EngineWatch *watch, const Gradients *gradients) {
         const Tensor *tensor = gradients->parameters[gradients->item_slot[k]];
         Parameter *parameter = numbered(link, tensor);
         TwinSlot *slot =
-            parameter
+            parameter && tensor_check_readable(tensor->grad, NULL)
                 ? put(link, link->step, twin_gradient_slot(parameter->watched - 1), parameter->name,
-                      tensor->grad, coarser(parameter->round_to, FORMAT_FP32))
+                      &tensor->grad->view, coarser(parameter->round_to, FORMAT_FP32))
                 : NULL;
         if (!slot)
             continue;
@@ -165,14 +169,11 @@ static float moved_since(const TwinLink *link, int at, const TwinSlot *slot) {
     const TwinBoard *now = twin_board(link, link->side, link->step);
     const TwinBoard *then = twin_board(link, link->side, link->step - 1);
     const TwinSlot *before = &then->slots[at];
-    double squares = 0;
+    double sums[3] = {0};
     if (before->name != slot->name || before->step != slot->step - 1)
         return (float)NAN;
-    for (int i = 0; i < slot->samples; i++) {
-        double move = (double)now->values[at][i] - (double)then->values[at][i];
-        squares += move * move;
-    }
-    return (float)sqrt(squares);
+    twin_squares(now->values[at], then->values[at], slot->samples, sums);
+    return (float)sqrt(sums[0]);
 }
 
 bool twin_looks_whole(const Run *run, int64_t step) {
@@ -197,6 +198,39 @@ void twin_take_weights(TwinLink *link) {
             if (is_whole)
                 slot->bits = mix_whole(tensor);
         }
+}
+
+// One whose step is judged, and is not the one that weights have moved since: the first such, so
+// that no more pages are used than steps are not judged.
+void twin_begin_board(TwinLink *link) {
+    const int64_t judged = link->side == TWIN_RUN ? link->judged : twin_reached(link);
+    int at = 1;
+    while (at < TWIN_RING && (link->placed[at] > judged || link->placed[at] == link->step - 1))
+        at++;
+    link->placed[at] = link->step;
+    link->shared->marks[link->side].places[link->step % TWIN_RING] = (unsigned char)at;
+}
+
+static void call_for_slot(const TwinBoard *board, int at) {
+    enum { CACHE_LINE = 64 };
+    const char *values = (const char *)board->values[at];
+    const size_t size = (size_t)board->slots[at].samples * sizeof(float);
+    for (size_t i = 0; i < size; i += CACHE_LINE)
+        __builtin_prefetch(values + i, 0, 2);
+}
+
+void twin_call_for(const TwinLink *link, int64_t step) {
+    const TwinBoard *board = twin_board(link, TWIN_TWIN, step);
+    const int layers = policy_layer_count(link->run->engine->policy);
+    if (twin_reached(link) < step)
+        return;
+    __builtin_prefetch(&board->end, 0, 2);
+    for (int layer = 1; layer < layers && layer < TWIN_LAYERS; layer++)
+        call_for_slot(board, layer);
+    for (int i = 0; i < link->parameter_count; i++) {
+        call_for_slot(board, twin_gradient_slot(i));
+        call_for_slot(board, twin_weight_slot(i));
+    }
 }
 
 void twin_watch(TwinLink *link) {

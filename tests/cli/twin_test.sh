@@ -180,7 +180,7 @@ expect_out 'run [0-9]* in fp32, which failed after step 2: '
 end
 
 begin "where the run fails its twin ends too"
-pair fp16 fp32 --set kind=error --set at=3
+pair fp16 fp32 --set kind=error --set at=3 --set steps=100 # more than it may lead by
 expect_error 1 'planted'
 run ls --limit 2
 expect_out 'stopped  *fp32'

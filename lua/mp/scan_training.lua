@@ -134,7 +134,24 @@ local function mean_of(values)
     return sum / #values
 end
 
--- Of the shares by which numbers are above those of fp32, seed by seed: mean and 95 % interval.
+local function deviation_of(values)
+    local mean, squared = mean_of(values), 0
+    for _, value in ipairs(values) do squared = squared + (value - mean) ^ 2 end
+    return math.sqrt(squared / (#values - 1))
+end
+
+-- Whether all seeds differ by the same: by chance, as of results that can be few numbers.
+local function differ_alike(values, against)
+    local least, most, largest = math.huge, -math.huge, 0
+    for seed, value in ipairs(values) do
+        least, most = math.min(least, value - against[seed]), math.max(most, value - against[seed])
+        largest = math.max(largest, math.abs(value), math.abs(against[seed]))
+    end
+    return most ~= 0 and most - least <= 1e-15 * largest
+end
+
+-- Of the shares by which numbers are above those of fp32, seed by seed: mean and 95 % interval. Where
+-- pairs tell nothing of chance, what seeds scatter by does, as where runs are compared.
 local function above_of(values, against)
     local student = { 12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262 }
     local shares = {}
@@ -142,12 +159,13 @@ local function above_of(values, against)
         local same = value == against[seed] -- of two that are 0, too
         shares[seed] = same and 0 or (value - against[seed]) / math.abs(against[seed])
     end
-    local mean = mean_of(shares)
-    if #shares < 2 then return mean, nil end
-    local squared = 0
-    for _, share in ipairs(shares) do squared = squared + (share - mean) ^ 2 end
-    local deviation = math.sqrt(squared / (#shares - 1))
-    return mean, (student[#shares - 1] or 2) * deviation / math.sqrt(#shares)
+    local count = #shares
+    if count < 2 then return mean_of(shares), nil end
+    local deviation = deviation_of(shares)
+    if differ_alike(values, against) then
+        deviation = math.sqrt(deviation_of(values) ^ 2 + deviation_of(against) ^ 2) / math.abs(mean_of(against))
+    end
+    return mean_of(shares), (student[count - 1] or 2) * deviation / math.sqrt(count)
 end
 
 local function set_units(scene, asked, formats)

@@ -239,7 +239,7 @@ expect_out '"metric":null'
 expect_out '"unverified":"cannot be told"'
 expect_verified_as_told
 run show scan:last
-expect_out '^policy .*cannot be told: more --seeds or --steps'
+expect_out '^policy .*cannot be told: more --seeds$'
 end
 
 # It trains as well in bf16, and what it then evaluates to is a guess.
@@ -257,9 +257,20 @@ expect_out '"label":"fp32"[^}]*"metric_worse":0,[^}]*"metric_seeds":\[0.9[0-9]*,
 expect_out '"label":"policy"[^}]*"within":true'
 expect_verified_as_told
 run show scan:last
-expect_out '^trained on .* accuracy  *worse by '
+expect_out '^trained on .* accuracy  *accuracy worse by '
 expect_out '^all bf16 .*beyond what is allowed'
 expect_out 'the same accuracy'
+end
+
+# Of two seeds both differ by the same, which few numbers do by chance. A training begins an optimizer.
+sed -e 's/^local mp/local begun = 0\n&/' -e 's/optim = function(params, p)/& begun = begun + 1/' \
+    -e 's/and 0.9 or 0.2/and 0.875 - begun % 2 \/ 16 or 0.75 - begun % 2 \/ 16/' "$folder/guesses.lua" >"$folder/alike.lua"
+
+begin "where seeds differ alike what they scatter by tells"
+run scan "$folder/alike.lua" -d cpu --threads 1 --quiet --formats bf16 --steps 4 --seeds 2 --json
+expect_status 0
+expect_out '"label":"fp32"[^}]*"metric_seeds":\[0.875,0.8125\]'
+expect_out '"label":"all bf16"[^}]*"told":false,"outcome":"cannot be told"[^}]*"metric_seeds":\[0.75,0.6875\]'
 end
 
 begin "speeds have the rounds that they are of, and what these leave open is told"

@@ -146,7 +146,7 @@ static bool print_costs(const Terminal *terminal, const ScanRecord *scan, Error 
 static const char *outcome_of(const ScanRecord *scan, const ScanTraining *training) {
     const Tempo tempo = scan_step_tempo(scan, training);
     const ScanOutcome outcome = scan_outcome(scan, training);
-    return outcome == SCAN_OPEN     ? "cannot be told: more --seeds or --steps"
+    return outcome == SCAN_OPEN     ? "cannot be told: more --seeds"
            : outcome == SCAN_BEYOND ? "beyond what is allowed"
            : tempo == TEMPO_FASTER  ? "within, and faster"
            : tempo == TEMPO_OPEN    ? "within; whether faster cannot be told"
@@ -180,12 +180,13 @@ static void put_result(Table *table, const ScanRecord *scan, const ScanTraining 
 }
 
 static bool print_trainings(const Terminal *terminal, const ScanRecord *scan, Error *error) {
-    char metric[RECORD_NAME_SIZE];
+    char metric[RECORD_NAME_SIZE], worse[RECORD_NAME_SIZE];
     sanitize_line(metric, sizeof metric, scan->metric, strlen(scan->metric));
+    snprintf(worse, sizeof worse, "%.20s worse by", metric);
     const TableColumn columns[] = {
-        {"trained on", false, 0, 0}, {"loss", true, 0, 0},     {"of fp32's", true, 0, 0},
-        {metric, true, 0, 20},       {"worse by", true, 0, 0}, {"ms a step", true, 2, 0},
-        {"speed", true, 0, 0},       {"spread", true, 1, 0},   {"", false, 0, 0}};
+        {"trained on", false, 0, 0}, {"loss", true, 3, 0},   {"of fp32's", true, 0, 0},
+        {metric, true, 4, 20},       {worse, true, 0, 0},    {"ms a step", true, 6, 0},
+        {"speed", true, 2, 0},       {"spread", true, 5, 0}, {"", false, 0, 0}};
     const ScanTraining *base = scan_training_of(scan, "fp32");
     if (!base)
         return true;

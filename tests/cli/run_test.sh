@@ -368,6 +368,8 @@ mistaken 's/self.head(x)/x * (2 * self.haed)/' '5: the module Net has no field h
 mistaken 's/function Net:init.*/function Net:init() end/;s/Net(), nn.ReLU()/Net(), nn.Linear(4, 3)/' '5: the module Net has no layer head; it has no fields$'
 mistaken 's/self.head(x)/self.head(x) * self.haed/' 'mul: argument 2 (y): a tensor or a number expected, got nil; the module Net has no field haed; did you mean head?$'
 mistaken 's/nn.ReLU() end/nn.Linear(3, self.haed) end/' 'Linear: out: a positive whole number expected, got nil; the module Net has no field haed; did you mean head?$'
+mistaken 's/nn.ReLU() end/nn.Sequential { self.haed, nn.ReLU() } end/' '4: Sequential: element 1: a module expected, got nil; the module Net has no field haed; did you mean head?$'
+mistaken 's/nn.ReLU() end/nn.Sequential { nn.ReLU(), self.haed, nn.ReLU() } end/' '4: Sequential: element 2: a module expected, got nil; the module Net has no field haed; did you mean head?$'
 mistaken 's/return self.act/if not self.hed then x = x + nil end return self.act/' 'add: argument 2 (y): .*got nil; the module Net has no field hed; did you mean head?$'
 mistaken 's/return self.act/if not self.other then x = x + nil end return self.act/' 'add: argument 2 (y): .*got nil$'
 mistaken 's/self.head(x)/self.head:froward(x)/' '5: the module Linear has no method froward; did you mean forward?$'

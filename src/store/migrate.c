@@ -155,20 +155,24 @@ static const char *skip_blank(const char *at) {
     }
 }
 
-// Equal but for white space and comments, which may be improved without a new version.
-static bool same_statement(const char *ours, const char *theirs) {
+// Moves both to where they differ, but for white space and comments, which may be improved without
+// a new version, or to their ends.
+static void skip_same(const char **ours, const char **theirs) {
     for (;;) {
-        ours = skip_blank(ours);
-        theirs = skip_blank(theirs);
-        if (*ours == ';')
-            ours = skip_blank(ours + 1);
-        if (*ours != *theirs)
-            return false;
-        if (!*ours)
-            return true;
-        ours++;
-        theirs++;
+        *ours = skip_blank(*ours);
+        *theirs = skip_blank(*theirs);
+        if (**ours == ';')
+            *ours = skip_blank(*ours + 1);
+        if (**ours != **theirs || !**ours)
+            return;
+        ++*ours;
+        ++*theirs;
     }
+}
+
+static bool same_statement(const char *ours, const char *theirs) {
+    skip_same(&ours, &theirs);
+    return *ours == *theirs;
 }
 
 // "CREATE TABLE name ...": the name is where the statement says it.
@@ -203,6 +207,18 @@ static bool is_harmless(const Store *store, Query *query) {
     return strcmp(type, "index") == 0 && (ours || store->version > STORE_SCHEMA_VERSION);
 }
 
+// What is left of a statement of ours on a page that a cut file lacks the rest of: nothing, or its
+// beginning. SQLite takes the one for damage, the other makes no more than ours does.
+static bool is_cut_off(const Store *store, Query *query) {
+    const char *type = query_word(query, 0), *sql = query_word(query, 2);
+    const char *ours = find_ours(type, query_word(query, 1));
+    if (!store->rescues || store->losses == 0)
+        return false;
+    if (ours)
+        skip_same(&ours, &sql);
+    return !*sql;
+}
+
 bool store_check_schema(Store *store, Error *error) {
     Query query;
     if (!query_begin(&query, store, "SELECT type, name, coalesce(sql, '') FROM sqlite_schema",
@@ -211,7 +227,7 @@ bool store_check_schema(Store *store, Error *error) {
     char type[16] = "", name[64] = "";
     bool refused = false;
     while (query_next(&query))
-        if (!refused && !is_harmless(store, &query)) {
+        if (!refused && !is_harmless(store, &query) && !is_cut_off(store, &query)) {
             refused = true;
             query_text(&query, 0, type, sizeof type);
             query_text(&query, 1, name, sizeof name);

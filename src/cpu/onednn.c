@@ -249,9 +249,19 @@ static bool make_reorder(OneDnn *onednn, OneDnnConv *conv, const dnnl_memory_des
     return done;
 }
 
+// Pixels that single taps skip over the library leaves out in a copy, which it writes in whole
+// vectors: of fewer channels past the copy's end, into what its threads wait for each other by and
+// into memory that is not its own (2.6.3, seen with AVX2).
+static bool writes_past_its_copy(const ConvProblem *problem) {
+    enum { CHANNELS = 16 }; // of the widest vector
+    const bool is_single = problem->kernel[0] == 1 && problem->kernel[1] == 1;
+    return is_single && (problem->stride[0] > 1 || problem->stride[1] > 1) &&
+           problem->channels % CHANNELS != 0;
+}
+
 static bool make(OneDnn *onednn, OneDnnConv *conv) {
     const ConvProblem *problem = &conv->problem;
-    if (!onednn->stream)
+    if (!onednn->stream || writes_past_its_copy(problem))
         return false;
     Layouts layouts = {.used = {false}};
     dnnl_primitive_attr_t attr = NULL;

@@ -1,16 +1,19 @@
-// Convolution with 3x3 taps by Winograd's way: a square of outputs at once, of two by two, of which
-// each pair of channels costs 16 multiplications in place of 36, or of four by four, 36 in place of
-// 144. The pixels that they see, two more on a side, are turned into as many parts; of each part
-// the squares are the rows of a product with the same part of the weights; and the sums of a square
-// are turned into its outputs:
+// Convolution with 3x3 taps by Winograd's way: a square of two by two outputs at once, of which
+// each pair of channels costs 16 multiplications in place of 36. The pixels that they see, two more
+// on a side, are turned into as many parts; of each part the squares are the rows of a product with
+// the same part of the weights; and the sums of a square are turned into its outputs:
 //
 //     sums[part][squares, columns] = pixels[part][squares, depth] x weights[part][depth, columns]
 //
 // The gradient of the input is the same of dy, with the kernels turned around. All of it is fp32.
-// What rounding loses is, of squares of two by two, about what it loses in sums of all taps; of
-// larger ones it is some ten times as much, which is little beside the digits that bf16 and fp16
-// have not got: these are for them. Parts of the weights are made once, each thread makes those of
-// some squares at a time, so that they stay near, and the inner loops of gemm.h's product multiply.
+// What rounding loses is about what it loses in sums of all taps, and an output is made of no pixel
+// that it does not see. Squares of four by four, 36 multiplications in place of 144, mix those:
+// next to a large pixel outputs that do not see it would have its rounding, and no zero beside it
+// would be one, which is just what is to be counted of bf16 and fp16. So they serve these for the
+// gradient of the weights alone, whose sums are over all pixels anyway; some ten times as much
+// rounding is little there beside the digits that these have not got. Parts of the weights are made
+// once, each thread makes those of some squares at a time, so that they stay near, and the inner
+// loops of gemm.h's product multiply.
 //
 // Parts mix pixels, and taps, that an output would not have multiplied with each other; what they
 // add falls out again, but for rounding. So an infinity could turn into NaN on the way: where a sum
@@ -226,11 +229,9 @@ static int64_t taps_seen(const ConvProblem *problem, int dim) {
 
 double conv_winograd_saves(const Device *device, const ConvProblem *problem,
                            const ConvArrays *arrays) {
-    const bool forward = problem->pass == CONV_FORWARD,
-               input = problem->pass == CONV_BACKWARD_INPUT;
-    const View *to = input ? &arrays->x : &arrays->y, *from = input ? &arrays->y : &arrays->x;
+    const View *to = problem->pass == CONV_BACKWARD_INPUT ? &arrays->x : &arrays->y;
     const WinogradSquares squares = winograd_squares(
-        device, to, from->format, forward || input ? arrays->weight.format : arrays->y.format);
+        device, to, problem->pass == CONV_BACKWARD_WEIGHT && winograd_takes_larger(arrays));
     const double taps = (double)(taps_seen(problem, 0) * taps_seen(problem, 1) * problem->images);
     return taps / (double)(squares.parts * (squares.count + WEIGHTS_SQUARES));
 }
@@ -252,7 +253,7 @@ bool conv_winograd_run(Device *device, const ConvProblem *problem, const ConvArr
     for (int i = 0; i < 2; i++)
         own.padding[i] =
             own.forward ? problem->padding[i] : WINOGRAD_KERNEL - 1 - problem->padding[i];
-    own.squares = winograd_squares(device, own.to, own.from->format, arrays->weight.format);
+    own.squares = winograd_squares(device, own.to, false);
     const double cost = conv_cost(problem), packing = (double)view_count(&arrays->weight);
     const int workers = cpu_workers(device, cost);
     plan(&own, workers);

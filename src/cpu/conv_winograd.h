@@ -22,11 +22,11 @@ typedef struct WinogradSquares {
     int64_t across, of_image, count;
 } WinogradSquares;
 
-// Squares of outputs, of the larger size where what is read has not the digits of fp32.
+// Squares of outputs, of two by two or of the larger size.
 static inline WinogradSquares winograd_squares(const Device *device, const View *outputs,
-                                               Format first, Format second) {
+                                               bool larger) {
     WinogradSquares squares = {.simd = cpu_simd(device)->winograd};
-    squares.simd += first == FORMAT_FP32 && second == FORMAT_FP32 ? 0 : CPU_WINOGRAD_SIZES - 1;
+    squares.simd += larger ? CPU_WINOGRAD_SIZES - 1 : 0;
     squares.side = squares.simd->side;
     squares.seen = squares.side + WINOGRAD_KERNEL - 1;
     squares.parts = squares.seen * squares.seen;
@@ -62,6 +62,12 @@ static inline void winograd_pixels(const WinogradSquares *squares, const View *v
     winograd_look(view, square / squares->of_image,
                   at / squares->across * squares->side - padding[0],
                   at % squares->across * squares->side - padding[1], 0, squares->seen, pixels);
+}
+
+// Whether a gradient of weights is summed by the larger squares: where what is read has not the
+// digits of fp32.
+static inline bool winograd_takes_larger(const ConvArrays *arrays) {
+    return arrays->x.format != FORMAT_FP32 || arrays->y.format != FORMAT_FP32;
 }
 
 // conv_winograd_run's of the gradient of weights.

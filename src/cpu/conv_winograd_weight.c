@@ -138,8 +138,7 @@ bool conv_winograd_weight_run(Device *device, const ConvProblem *problem, const 
     Weights own = {.problem = problem,
                    .arrays = arrays,
                    .kernels = gemm_kernels_for(FORMAT_FP32, FORMAT_FP32, false),
-                   .squares =
-                       winograd_squares(device, &arrays->y, arrays->x.format, arrays->y.format),
+                   .squares = winograd_squares(device, &arrays->y, winograd_takes_larger(arrays)),
                    .finite = true};
     plan(&own);
     const double cost = conv_cost(problem);

@@ -245,10 +245,11 @@ typedef struct CpuInt8 {
                    int64_t count);
 } CpuInt8;
 
-// Winograd's way of convolving with 3x3 taps: squares of outputs, of 2x2 or of 4x4, see squares of
-// pixels with two more on a side. These are turned into parts, as many as pixels, and the taps too;
-// products of the same parts are turned into outputs. By 16 channels, in fp32 whatever is read and
-// written. Part i of a square lies i * part numbers behind the first.
+// Winograd's way of convolving with 3x3 taps: squares of outputs, of 2x2 or, for the gradient of
+// the taps alone, of 4x4, see squares of pixels with two more on a side. These are turned into
+// parts, as many as pixels, and the taps too; products of the same parts are turned into outputs.
+// By 16 channels, in fp32 whatever is read and written. Part i of a square lies i * part numbers
+// behind the first.
 enum { CPU_WINOGRAD_CHANNELS = 16, CPU_WINOGRAD_SIZES = 2 };
 
 typedef void CpuToParts(Format format, void *const *pixels, int64_t channels, float *to,
@@ -258,7 +259,7 @@ typedef struct CpuWinograd {
     int side; // of a square of outputs
     // Of the pixels that a square sees, row by row; of the gradient of its outputs; of nine taps.
     // Those that are NULL are 0.
-    CpuToParts *image, *gradient, *weights;
+    CpuToParts *image, *gradient, *weights; // of 4x4 no weights, and no outputs
     // Outputs, those that are not NULL, with the bias (NULL: none) and RELU where it `clips`; and
     // the gradient of nine taps, `tap` numbers apart, added to what is there where `add`. Whether
     // all sums were finite.

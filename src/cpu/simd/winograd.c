@@ -10,7 +10,7 @@
 // and of four the same with six parts: u is the polynomial of g at 0, 1, -1, 2, -2 and infinity,
 // over what v is too large by. Along two dimensions it is done to columns and then to rows. The
 // gradient of g goes the other way round through what makes y of m and u of g, and sums v times
-// that of y in between.
+// that of y in between; squares of four serve it alone.
 #include "cpu/simd.h"
 #include "cpu/simd/gemm_vector.h"
 
@@ -65,37 +65,17 @@ ALWAYS_INLINE void gradient_line(const int outputs, Vector *line, const int step
     line[5 * step] = y3;
 }
 
-ALWAYS_INLINE void weight_line(const int outputs, Vector *line, const int step) {
-    const Vector g0 = line[0], g1 = line[step], g2 = line[2 * step];
-    if (outputs == 2) {
-        const Vector outer = g0 + g2;
-        line[step] = times(0.5f, outer + g1);
-        line[2 * step] = times(0.5f, outer - g1);
-        line[3 * step] = g2;
-        return;
-    }
-    const Vector outer = g0 + g2, far_outer = plus_times(g0, 4, g2), far_middle = times(2, g1);
-    line[0] = times(0.25f, g0);
-    line[step] = times(-1.0f / 6, outer + g1);
-    line[2 * step] = times(-1.0f / 6, outer - g1);
-    line[3 * step] = times(1.0f / 24, far_outer + far_middle);
-    line[4 * step] = times(1.0f / 24, far_outer - far_middle);
-    line[5 * step] = g2;
+ALWAYS_INLINE void weight_line(Vector *line, const int step) {
+    const Vector g1 = line[step], g2 = line[2 * step], outer = line[0] + g2;
+    line[step] = times(0.5f, outer + g1);
+    line[2 * step] = times(0.5f, outer - g1);
+    line[3 * step] = g2;
 }
 
-ALWAYS_INLINE void output_line(const int outputs, Vector *line, const int step) {
+ALWAYS_INLINE void output_line(Vector *line, const int step) {
     const Vector m1 = line[step], m2 = line[2 * step], m3 = line[3 * step];
-    if (outputs == 2) {
-        line[0] = line[0] + m1 + m2;
-        line[step] = m1 - m2 - m3;
-        return;
-    }
-    const Vector m4 = line[4 * step];
-    const Vector even = m1 + m2, odd = m1 - m2, far_even = m3 + m4, far_odd = m3 - m4;
-    line[0] = line[0] + even + far_even;
-    line[step] = plus_times(odd, 2, far_odd);
-    line[2 * step] = plus_times(even, 4, far_even);
-    line[3 * step] = plus_times(odd, 8, far_odd) + line[5 * step];
+    line[0] = line[0] + m1 + m2;
+    line[step] = m1 - m2 - m3;
 }
 
 ALWAYS_INLINE void weight_gradient_line(const int outputs, Vector *line, const int step) {
@@ -125,7 +105,7 @@ ALWAYS_INLINE void line_of(const What what, const int outputs, Vector *line, con
     else if (what == GRADIENT)
         gradient_line(outputs, line, step);
     else
-        weight_line(outputs, line, step);
+        weight_line(line, step);
 }
 
 ALWAYS_INLINE int pixels_along(const What what, const int outputs) {
@@ -181,7 +161,6 @@ TO_PARTS(gradient_of_two, GRADIENT, 2)
 TO_PARTS(weights_of_two, WEIGHTS, 2)
 TO_PARTS(image_of_four, IMAGE, 4)
 TO_PARTS(gradient_of_four, GRADIENT, 4)
-TO_PARTS(weights_of_four, WEIGHTS, 4)
 
 // ---- from products ------------------------------------------------------------------------------
 
@@ -195,31 +174,31 @@ ALWAYS_INLINE bool is_zero(Vector sum) {
     return zero;
 }
 
-ALWAYS_INLINE bool outputs_of(const int outputs, const Format format, const float *from,
-                              int64_t part, const float *bias, bool clips, void *const *pixels,
+ALWAYS_INLINE bool outputs_of(const Format format, const float *from, int64_t part,
+                              const float *bias, bool clips, void *const *pixels,
                               int64_t channels) {
-    const int side = outputs + TAPS - 1;
+    enum { OUTPUTS = 2, SIDE = OUTPUTS + TAPS - 1 };
     const Vector zero = {0};
     Vector check = {0};
     for (int64_t at = 0; at < channels; at += LANES) {
-        Vector square[MOST_SIDE * MOST_SIDE];
-        UNROLL for (int j = 0; j < side; j++) {
-            UNROLL for (int i = 0; i < side; i++) square[i * side + j] =
-                vector_load(from + (i * side + j) * part + at);
-            output_line(outputs, &square[j], side);
+        Vector square[SIDE * SIDE];
+        UNROLL for (int j = 0; j < SIDE; j++) {
+            UNROLL for (int i = 0; i < SIDE; i++) square[i * SIDE + j] =
+                vector_load(from + (i * SIDE + j) * part + at);
+            output_line(&square[j], SIDE);
         }
-        UNROLL for (int i = 0; i < outputs; i++) {
-            output_line(outputs, &square[i * side], 1);
-            UNROLL for (int j = 0; j < outputs; j++) {
-                Vector value = square[i * side + j];
-                if (!pixels[i * outputs + j])
+        UNROLL for (int i = 0; i < OUTPUTS; i++) {
+            output_line(&square[i * SIDE], 1);
+            UNROLL for (int j = 0; j < OUTPUTS; j++) {
+                Vector value = square[i * SIDE + j];
+                if (!pixels[i * OUTPUTS + j])
                     continue;
                 check += value * zero;
                 if (bias)
                     value += vector_load(bias + at);
                 if (clips)
                     value = vector_at_least(value, zero);
-                vector_store_as(pixels[i * outputs + j], format, at, value);
+                vector_store_as(pixels[i * OUTPUTS + j], format, at, value);
             }
         }
     }
@@ -253,26 +232,29 @@ ALWAYS_INLINE bool taps_of(const int outputs, const float *from, int64_t part, b
     return is_zero(check);
 }
 
-#define FROM_PARTS(name, outputs)                                                                 \
-    static bool outputs_of_##name(const float *from, int64_t part, const float *bias, bool clips, \
-                                  Format format, void *const *pixels, int64_t channels) {         \
-        if (format == FORMAT_FP32)                                                                \
-            return outputs_of(outputs, FORMAT_FP32, from, part, bias, clips, pixels, channels);   \
-        if (format == FORMAT_BF16)                                                                \
-            return outputs_of(outputs, FORMAT_BF16, from, part, bias, clips, pixels, channels);   \
-        return outputs_of(outputs, FORMAT_FP16, from, part, bias, clips, pixels, channels);       \
-    }                                                                                             \
-    static bool taps_of_##name(const float *from, int64_t part, bool add, float *to, int64_t tap, \
-                               int64_t channels) {                                                \
-        return taps_of(outputs, from, part, add, to, tap, channels);                              \
-    }
-FROM_PARTS(two, 2)
-FROM_PARTS(four, 4)
+static bool outputs_of_two(const float *from, int64_t part, const float *bias, bool clips,
+                           Format format, void *const *pixels, int64_t channels) {
+    if (format == FORMAT_FP32)
+        return outputs_of(FORMAT_FP32, from, part, bias, clips, pixels, channels);
+    if (format == FORMAT_BF16)
+        return outputs_of(FORMAT_BF16, from, part, bias, clips, pixels, channels);
+    return outputs_of(FORMAT_FP16, from, part, bias, clips, pixels, channels);
+}
 
-#define SIZE(name, count)                                                                  \
-    {                                                                                      \
-        .side = count, .image = image_of_##name, .gradient = gradient_of_##name,           \
-        .weights = weights_of_##name, .outputs = outputs_of_##name, .taps = taps_of_##name \
+#define TAPS_OF(name, outputs)                                                          \
+    static bool name(const float *from, int64_t part, bool add, float *to, int64_t tap, \
+                     int64_t channels) {                                                \
+        return taps_of(outputs, from, part, add, to, tap, channels);                    \
     }
+TAPS_OF(taps_of_two, 2)
+TAPS_OF(taps_of_four, 4)
+
 extern const CpuWinograd ISA_NAME(cpu_winograd)[CPU_WINOGRAD_SIZES];
-const CpuWinograd ISA_NAME(cpu_winograd)[CPU_WINOGRAD_SIZES] = {SIZE(two, 2), SIZE(four, 4)};
+const CpuWinograd ISA_NAME(cpu_winograd)[CPU_WINOGRAD_SIZES] = {
+    {.side = 2,
+     .image = image_of_two,
+     .gradient = gradient_of_two,
+     .weights = weights_of_two,
+     .outputs = outputs_of_two,
+     .taps = taps_of_two},
+    {.side = 4, .image = image_of_four, .gradient = gradient_of_four, .taps = taps_of_four}};

@@ -177,6 +177,8 @@ typedef enum ScanOutcome {
     SCAN_OUTCOMES,
 } ScanOutcome;
 ScanOutcome scan_outcome(const ScanRecord *scan, const ScanTraining *training);
+// Whether trainings are held by the scan's metric, too: there is one, and in fp32 it is finite.
+bool scan_result_counts(const ScanRecord *scan);
 
 // ---- reading ------------------------------------------------------------------------------------
 

@@ -121,15 +121,21 @@ static ScanOutcome outcome_of(double worse, double interval, double within) {
                                                               : SCAN_BEYOND;
 }
 
+bool scan_result_counts(const ScanRecord *scan) {
+    const ScanTraining *base = scan_training_of(scan, "fp32");
+    return scan->metric[0] && base && isfinite(base->result);
+}
+
 ScanOutcome scan_outcome(const ScanRecord *scan, const ScanTraining *training) {
+    const bool has_result = scan_result_counts(scan);
     if (training->broken > 0)
         return SCAN_BEYOND;
-    if (training->above == 0) // the same to the bit is the same, however few seeds say so
+    // The same to the bit is the same, however few seeds say so.
+    if (training->above == 0 && (!has_result || training->worse == 0))
         return SCAN_WITHIN;
     const ScanOutcome loss = outcome_of(training->above, training->interval, scan->within);
     const ScanOutcome result =
-        scan->metric[0] ? outcome_of(training->worse, training->worse_interval, scan->within)
-                        : loss;
+        has_result ? outcome_of(training->worse, training->worse_interval, scan->within) : loss;
     return loss == SCAN_BEYOND || result == SCAN_BEYOND ? SCAN_BEYOND
            : loss == SCAN_OPEN || result == SCAN_OPEN   ? SCAN_OPEN
                                                         : SCAN_WITHIN;

@@ -262,6 +262,44 @@ expect_out '^all bf16 .*beyond what is allowed'
 expect_out 'the same accuracy'
 end
 
+begin "a result that is 0 in fp32 is differed from by what it is, not infinitely"
+sed 's/calls = 1, accuracy = model(b.x):dtype() == "fp32" and 0.9 or 0.2/error = model(b.x):dtype() == "fp32" and 0 or 0.001/' \
+    "$folder/guesses.lua" >"$folder/zero.lua"
+run scan "$folder/zero.lua" -d cpu --threads 1 --quiet --formats bf16 --steps 4 --seeds 2 --json
+expect_status 0
+expect_out '"label":"all bf16"[^}]*"metric_worse":0.00[01][0-9]*,"metric_interval_95":[0-9]'
+expect_no_out '"label":"all bf16"[^}]*"outcome":"beyond"'
+end
+
+begin "a result that is not finite in fp32 either is held against nothing"
+sed 's/calls = 1, accuracy = model(b.x):dtype() == "fp32" and 0.9 or 0.2/f1 = 0 \/ 0/' "$folder/guesses.lua" >"$folder/nan.lua"
+run scan "$folder/nan.lua" -d cpu --threads 1 --quiet --formats bf16 --steps 4 --seeds 2 --json
+expect_status 0
+expect_out '"label":"fp32"[^}]*"within":true,"told":true,"outcome":"within"'
+expect_no_out '"label":"all bf16"[^}]*"outcome":"beyond"'
+run show scan:last
+expect_out '^What `eval` gives is not finite in fp32 either: the loss alone decides\.$'
+end
+
+begin "where no policy of lower formats holds, nobody says that these gain nothing"
+cat >"$folder/low.lua" <<'LUA'
+local mp = require "mp"
+return function(model) -- whether any layer is
+    local low = model.head(mp.zeros(1, 32)):dtype() ~= "fp32"
+    for i, layer in ipairs(model.layers) do
+        low = low or layer(mp.zeros(1, i == 1 and 24 or 32)):dtype() ~= "fp32"
+    end
+    return low
+end
+LUA
+sed 's/calls = 1, accuracy = model(b.x):dtype() == "fp32" and 0.9 or 0.2/accuracy = require "low" (model) and 0.2 or 0.9/' \
+    "$folder/guesses.lua" >"$folder/none.lua"
+run scan "$folder/none.lua" -d cpu --threads 1 --quiet --formats bf16 --steps 4 --seeds 2
+expect_out '^The first policy did not hold; it was made higher '
+expect_no_out 'gains by it here'
+expect_out '^No policy of lower formats held: train in fp32\.$'
+end
+
 # Of two seeds both differ by the same, which few numbers do by chance. A training begins an optimizer.
 sed -e 's/^local mp/local begun = 0\n&/' -e 's/optim = function(params, p)/& begun = begun + 1/' \
     -e 's/and 0.9 or 0.2/and 0.875 - begun % 2 \/ 16 or 0.75 - begun % 2 \/ 16/' "$folder/guesses.lua" >"$folder/alike.lua"

@@ -103,8 +103,11 @@ static void say_result(const ScanRecord *scan, const ScanTraining *training, cha
     if (!scan->metric[0])
         return;
     sanitize_line(metric, sizeof metric, scan->metric, strlen(scan->metric));
-    snprintf(out, size, "%.20s %.2g %% %s  ", metric, 100 * fabs(training->worse),
-             training->worse < 0 ? "better" : "worse");
+    if (isfinite(training->worse))
+        snprintf(out, size, "%.20s %.2g %% %s  ", metric, 100 * fabs(training->worse),
+                 training->worse < 0 ? "better" : "worse");
+    else
+        snprintf(out, size, "%.20s not finite  ", metric);
 }
 
 static int draw_training(const ScanRecord *scan, const ScanTraining *training, Area area, int row) {

@@ -267,6 +267,9 @@ bool scan_print(const Cli *cli, const ScanRecord *scan, Error *error) {
                  scan->rounds, scan->rounds == 1 ? "" : "s");
         cli_print_wrapped(text, 0);
     }
+    if (scan->metric[0] && scan_training_of(scan, "fp32") && !scan_result_counts(scan))
+        cli_print_wrapped("What `eval` gives is not finite in fp32 either: the loss alone decides.",
+                          0);
     say_progress(scan, text);
     if (!text[0])
         scan_verdict(scan, text);
@@ -276,7 +279,9 @@ bool scan_print(const Cli *cli, const ScanRecord *scan, Error *error) {
     if (scan->has_policy && scan_units_in_fp32(scan) == scan->unit_count) {
         const char *borne = scan_borne_by_all(scan);
         snprintf(text, sizeof text, "No layer that bears one of these formats gains by it here");
-        if (borne)
+        if (scan->rounds > 0)
+            snprintf(text, sizeof text, "No policy of lower formats held");
+        else if (borne)
             snprintf(text, sizeof text, "Every layer may go low, in %s, but none gains by it here",
                      borne);
         strcat(text, ": train in fp32.");

@@ -147,6 +147,7 @@ static void begin_again(Phrase *command, const RunRecord *run, const char *optio
     for (int i = 0; i < run->option_count; i++) {
         char name[RECORD_NAME_SIZE + 4];
         if (strcmp(run->options[i].name, "name") == 0 ||
+            !record_option_is_typed(&run->options[i]) ||
             is_replaced(&run->options[i], option, value))
             continue;
         snprintf(name, sizeof name, "--%s", run->options[i].name);

@@ -93,9 +93,10 @@ bool run_mend_grown(const RunState *state, Flight *flight) {
     const RecordParameter *rate = find_rate(&state->run);
     if (!rate || flight->count < LEAST_STEPS)
         return true;
-    // A ring that is full began after the first step, and what grew slowly was not far too fast.
+    // What grew slowly, for as long as a ring holds, was not far too fast. A ring that is shorter may
+    // be of a run that goes on, or of a fork: what came before it stays.
     const bool is_slow = flight->count == FLIGHT_STEPS && flight->steps[0] > 1;
-    flight->from = is_slow ? flight->steps[0] - 1 : 0;
+    flight->from = flight->steps[0] - 1;
     snprintf(flight->change, sizeof flight->change, "lr=%s",
              shortest_of_float(rate->number / (is_slow ? 10 : 100)).text);
     return true;

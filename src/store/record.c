@@ -93,6 +93,10 @@ SET_LIST(diagnoses, RecordDiagnosis, diagnosis_count)
 SET_LIST(options, RecordOption, option_count)
 SET_LIST(facts, RecordFact, fact_count)
 
+bool record_option_is_typed(const RecordOption *option) {
+    return strcmp(option->name, "matrix") != 0;
+}
+
 const char *record_fact(const RunRecord *record, const char *name) {
     for (int i = 0; i < record->fact_count; i++)
         if (strcmp(record->facts[i].name, name) == 0)

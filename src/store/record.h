@@ -72,6 +72,9 @@ typedef struct RecordOption {
     char value[RECORD_TEXT_SIZE];
 } RecordOption;
 
+// Whether it is one that somebody types: not the one that a matrix gives its runs.
+bool record_option_is_typed(const RecordOption *option);
+
 // What surrounded the run: {"library.sqlite", "3.40.1"}, {"host", ".."}, {"threads", "2"}.
 typedef struct RecordFact {
     char name[RECORD_NAME_SIZE];

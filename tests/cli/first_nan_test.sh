@@ -222,8 +222,12 @@ expect_no_out 'bf16'
 run show @last --json
 expect_out 'head gives values past 65504.*the loss has grown from .*: lower the learning rate, or keep'
 expect_no_out 'use --layer'
-run run "$folder/brisk.lua" $device --quiet -p fp16 --loss-scale 1 --set lr=0.0004
+run run "$folder/brisk.lua" $device --quiet -p fp16 --loss-scale 1 --set lr=0.0004 --name calm
 expect_status 0
+run fork calm --at 30 --set lr=0.04 --quiet # what was trained before stays
+run show @last --first-nan
+expect_out 'remedy  *the loss has grown from [0-9.]* to [0-9.e+]*: a lower learning rate'
+expect_out 'command  *mpbench fork [0-9]* --at 30 --set lr=\(0.0004\|4e-0*4\)$'
 end
 
 begin "what overflowed on the way forward is named where it comes back as nan"

@@ -180,7 +180,3 @@ bool history_read_layers(Store *store, const RunRecord *run, LayerSample *sample
             done = fill_measured(store, run, i, &samples[i], error);
     return done;
 }
-
-bool history_is_typed(const char *option) {
-    return strcmp(option, "matrix") != 0;
-}

@@ -30,8 +30,6 @@ bool history_print_list(const Cli *cli, Store *store, const RunFilter *filter, i
                         Error *error) MUST_CHECK;
 
 // "running", but "stale" where the worker is silent; its style for the terminal.
-// Whether an option of a run is one that somebody types: not the one that a matrix gives its runs.
-bool history_is_typed(const char *option);
 const char *history_status(const RunRecord *record);
 const char *history_status_style(const Terminal *terminal, const RunRecord *record);
 // The colour of the low format that a preset names; "" for what names none.

@@ -61,7 +61,7 @@ static void print_parameters(const ShowPage *page, const RunRecord *run) {
         show_end_row(page);
     int said = 0;
     for (int i = 0; i < run->option_count; i++) {
-        if (!history_is_typed(run->options[i].name))
+        if (!record_option_is_typed(&run->options[i]))
             continue;
         if (said == 0)
             show_begin_row(page, "options");

@@ -175,7 +175,7 @@ static void put_command(FILE *out, const RunRecord *run) {
             put_word(out, values[i]);
         }
     for (int i = 0; i < run->option_count; i++) {
-        if (!history_is_typed(run->options[i].name))
+        if (!record_option_is_typed(&run->options[i]))
             continue;
         fputs(" --", out);
         html_text(out, run->options[i].name);

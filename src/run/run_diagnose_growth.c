@@ -119,6 +119,8 @@ static void count_growth(RunState *state, double value, int64_t step) {
 void run_end_loss(RunState *state) {
     const int grown = state->losses_grown;
     const double usual = fmax(state->loss_grew_from, exp(state->usual_loss.mean));
+    if (state->loss_began_anew) // what comes near 0 tells nothing of those that follow it
+        return;
     if (state->run.is_silent || state->losses_beyond >= RUN_LOSSES_BEYOND || grown < rule.grown ||
         state->loss_before < rule.times * usual || state->run.skips_in_a_row > 0)
         return;

@@ -85,4 +85,22 @@ expect_out '; run 1, that it was forked from at step 100, left 30 steps later wi
 forked broken --at 100 --set leaves=170
 expect_out '; run 1, that it was forked from at step 100, left 20 steps earlier without --set leaves=170'
 end
+
+begin "a loss that only changes its sign has not diverged"
+cat >"$folder/signed.lua" <<'LUA'
+local mp = require "mp"
+return mp.experiment { name = "signed", params = { steps = 10 }, run = function(run)
+    local net = run:model(mp.nn.Linear(1, 1, { bias = false }), "fc")
+    local opt = mp.optim.SGD(net:parameters(), { lr = 0.1 })
+    local step = 0
+    require "loop" (run, opt, run.params.steps, function()
+        step = step + 1
+        local losses = { -0.5, -0.4, -0.3, -0.2, -0.1, 1e-5, 0.1, 0.2, 0.3, 0.4 }
+        return net(mp.ones(1, 1)):sum() * 0 + losses[step]
+    end)
+end }
+LUA
+one run "$folder/signed.lua" --name signed
+expect_no_out 'the loss grew'
+end
 exit "$failures"

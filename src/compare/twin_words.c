@@ -64,8 +64,9 @@ static void say_held(Phrase *text, const TwinReport *report) {
     phrase_add(text, "In %" PRId64 " step%s no layer is farther apart than rounding explains",
                report->steps, report->steps == 1 ? "" : "s");
     if (most->cause != APART_NOT)
-        phrase_add(text, ": at most the %s of %s, %.2g apart, where it explains %.2g",
-                   apart_kind_names[most->kind], most->layer, most->distance, most->within);
+        phrase_add(text, ": at most the %s of %s, %.2g apart, where it explains %s",
+                   apart_kind_names[most->kind], most->layer, most->distance,
+                   twin_explained(most->within).text);
     phrase_add(text, ".");
 }
 

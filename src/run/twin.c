@@ -298,15 +298,17 @@ static void tell_held(TwinLink *link) {
     char text[EVENT_TEXT_SIZE];
     if (report->first.cause != APART_NOT || report->steps == 0)
         return;
+    const char *plural = report->steps == 1 ? "" : "s";
     if (report->most.cause == APART_NOT)
-        snprintf(text, sizeof text, "beside its twin: no layer parted in %lld steps",
-                 (long long)report->steps);
+        snprintf(text, sizeof text, "beside its twin: no layer parted in %lld step%s",
+                 (long long)report->steps, plural);
     else
-        snprintf(text, sizeof text,
-                 "beside its twin no layer was farther apart than rounding explains in %lld steps; "
-                 "the farthest: the %s of %.60s, %.2g apart, where it explains %.2g",
-                 (long long)report->steps, apart_kind_names[report->most.kind], report->most.layer,
-                 report->most.distance, report->most.within);
+        snprintf(
+            text, sizeof text,
+            "beside its twin no layer was farther apart than rounding explains in %lld step%s; "
+            "the farthest: the %s of %.60s, %.2g apart, where it explains %s",
+            (long long)report->steps, plural, apart_kind_names[report->most.kind],
+            report->most.layer, report->most.distance, twin_explained(report->most.within).text);
     run_record_event(link->run, EVENT_LIFE, "", (double)NAN, text);
 }
 

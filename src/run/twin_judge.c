@@ -37,10 +37,6 @@ static bool add_slot(TwinLink *link, int64_t step, int at, TwinSums *sums) {
     const TwinSlot *own = &own_board->slots[at], *other = &other_board->slots[at];
     if (own->step != step || other->step != step || own->samples == 0)
         return false;
-    if (own->name != other->name) {
-        link->is_unlike = true;
-        return false;
-    }
     double weight = (double)own->count / own->samples;
     sums->order = sums->is_there && sums->order < own->order ? sums->order : own->order;
     sums->is_there = true;
@@ -374,6 +370,23 @@ void twin_judge_loss(TwinLink *link, const TwinEnd *own, const TwinEnd *other) {
 
 // ---- a step -------------------------------------------------------------------------------------
 
+static bool is_other(const TwinLink *link, int at) {
+    const TwinSlot *own = &twin_board(link, TWIN_RUN, link->judged)->slots[at];
+    const TwinSlot *other = &twin_board(link, TWIN_TWIN, link->judged)->slots[at];
+    return own->step == link->judged && other->step == link->judged && own->name != other->name;
+}
+
+// Whether anything in the step has another name or size on the other side: before any of it is
+// judged, since no distance of such a pair says anything.
+static bool has_other_layers(const TwinLink *link) {
+    bool has = false;
+    for (int layer = 0; layer < layer_count(link) && !has; layer++)
+        has = is_other(link, layer);
+    for (int i = 0; i < link->parameter_count && !has; i++)
+        has = is_other(link, twin_gradient_slot(i)) || is_other(link, twin_weight_slot(i));
+    return has;
+}
+
 void twin_judge_step(TwinLink *link) {
     Run *run = link->run;
     const int64_t now = run->step;
@@ -384,12 +397,13 @@ void twin_judge_step(TwinLink *link) {
     for (int i = 0; i < 3; i++) // of those that there are: most models have few
         memset(link->sums + (size_t)i * TWIN_LAYERS, 0,
                (size_t)layer_count(link) * sizeof *link->sums);
-    if (!link->is_unlike) {
-        judge_layers(link, link->sums, own, other);
-        if (link->is_unlike)
-            run_tell(run, EVENT_LIFE, "", (double)NAN,
-                     "the twin has other layers than this run: only the losses are compared");
+    if (!link->is_unlike && has_other_layers(link)) {
+        link->is_unlike = true;
+        run_tell(run, EVENT_LIFE, "", (double)NAN,
+                 "the twin has other layers than this run: only the losses are compared");
     }
+    if (!link->is_unlike)
+        judge_layers(link, link->sums, own, other);
     run->step = now;
     twin_call_for(link, link->judged + 1);
 }

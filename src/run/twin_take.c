@@ -134,11 +134,20 @@ static TwinSlot *put_weight(TwinLink *link, int64_t step, const Tensor *tensor) 
     return slot;
 }
 
+static void tell_full(const TwinLink *link) {
+    char text[EVENT_TEXT_SIZE];
+    snprintf(text, sizeof text, "beside its twin the first %d parameters are compared, no more",
+             TWIN_PARAMETERS);
+    run_record_event(link->run, EVENT_LIFE, "", (double)NAN, text);
+}
+
 static Parameter *numbered(TwinLink *link, const Tensor *tensor) {
     Parameter *parameter = parameter_of(tensor);
     if (!parameter || parameter->watched > 0)
         return parameter;
     if (link->parameter_count == TWIN_PARAMETERS) {
+        if (!link->is_full && link->side == TWIN_RUN)
+            tell_full(link);
         link->is_full = true;
         return NULL;
     }
@@ -205,7 +214,8 @@ void twin_take_weights(TwinLink *link) {
 void twin_begin_board(TwinLink *link) {
     const int64_t judged = link->side == TWIN_RUN ? link->judged : twin_reached(link);
     int at = 1;
-    while (at < TWIN_RING && (link->placed[at] > judged || link->placed[at] == link->step - 1))
+    while (at < TWIN_RING && (link->placed[at] > judged ||
+                              (link->placed[at] > 0 && link->placed[at] == link->step - 1)))
         at++;
     link->placed[at] = link->step;
     link->shared->marks[link->side].places[link->step % TWIN_RING] = (unsigned char)at;

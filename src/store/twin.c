@@ -70,6 +70,13 @@ static void describe_subject(const ApartPlace *place, char *text, size_t size) {
         snprintf(text, size, "the loss");
 }
 
+TwinExplained twin_explained(double within) {
+    TwinExplained explained = {"all of it"};
+    if (within < 1)
+        snprintf(explained.text, sizeof explained.text, "%.2g", within);
+    return explained;
+}
+
 void twin_place_text(const ApartPlace *place, char *text, size_t size) {
     char subject[RECORD_NAME_SIZE + 32];
     const char *side = sides[place->is_twin];

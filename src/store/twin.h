@@ -81,6 +81,12 @@ void twin_report_clear(TwinReport *report);
 // A copy, the record's; NULL: none.
 bool record_set_twin(RunRecord *record, const TwinReport *report, Error *error) MUST_CHECK;
 
+// How far apart rounding explains, in words: "0.014", or "all of it" where two cannot be farther.
+typedef struct TwinExplained {
+    char text[16];
+} TwinExplained;
+TwinExplained twin_explained(double within);
+
 // The text of an event (EVENT_APART), and the place read back of one; false: it says none.
 void twin_place_text(const ApartPlace *place, char *text, size_t size);
 bool twin_place_read(const char *text, ApartPlace *place);

@@ -179,6 +179,29 @@ expect_out '100 applied'
 expect_out 'run [0-9]* in fp32, which failed after step 2: '
 end
 
+begin "a twin with other layers is held by its losses alone, from the first step on"
+cat >"$folder/unlike.lua" <<'LUA'
+local mp = require "mp"
+return mp.experiment { name = "unlike", params = { steps = 6 }, run = function(run)
+    local width = mp.policy().preset == "fp32" and 8 or 16
+    local net = run:model(mp.nn.Sequential { mp.nn.Linear(4, width):named "a", mp.nn.Linear(width, 4):named "b" })
+    local opt, scaler = mp.optim.SGD(net:parameters(), { lr = 0.1 }), run:scaler()
+    for _ = 1, run.params.steps do
+        opt:zero_grad()
+        local loss = mp.autocast(function() return net(mp.randn(8, 4)):square():mean() end)
+        scaler:scale(loss):backward()
+        scaler:step(opt)
+        scaler:update()
+        run:log { loss = loss }
+    end
+end }
+LUA
+run run "$folder/unlike.lua" -p fp16 --twin fp32 --threads 1 --quiet
+expect_status 0
+expect_out 'Of layers nothing was compared\.'
+expect_no_out 'They part'
+end
+
 begin "where the run fails its twin ends too"
 pair fp16 fp32 --set kind=error --set at=3 --set steps=100
 expect_error 1 'planted'

@@ -171,7 +171,9 @@ local function needed_by_one(call)
     engine.settle()
     engine.limit() -- what that call worked in is given back: else it counts as the next one's
     local needed = engine.needs(call)
-    while not within(needed, call) do needed = needed + needed // 16 + 1 end
+    local most = 4 * needed -- beyond that it is the machine that lacks memory, and says so
+    while needed < most and not within(needed, call) do needed = needed + needed // 16 + 1 end
+    if needed >= most then call() end
     return needed
 end
 

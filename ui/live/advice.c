@@ -52,14 +52,22 @@ void live_say_scales(const WhatIfScales *scales, bool brief, char *out, size_t s
         snprintf(out, size, brief ? "2^%d–2^%d%s" : "2^%d to 2^%d%s", least, most, more);
 }
 
+// Whether any layer's gradients are those of several steps.
+static bool is_of_several(const Live *live) {
+    bool several = false;
+    for (int i = 0; i < live->data.layer_count; i++)
+        several = several || live->data.layers[i].width > 1;
+    return several;
+}
+
 static int say_scales(const Live *live, Area area, int row) {
     int count;
     WhatIfScales scales = live_scales_of_all(live, &count);
-    // Gradients of other steps may be larger, or smaller.
-    const char *when = live->data.layers[0].width > 1 ? "these steps" : "this step";
     char text[SENTENCE], which[80];
     if (!scales.is_known)
         return row;
+    // Gradients of other steps may be larger, or smaller.
+    const char *when = is_of_several(live) ? "these steps" : "this step";
     live_say_scales(&scales, false, which, sizeof which);
     if (scales.least > scales.most)
         snprintf(text, sizeof text,

@@ -93,8 +93,8 @@ bool run_mend_grown(const RunState *state, Flight *flight) {
     const RecordParameter *rate = find_rate(&state->run);
     if (!rate || flight->count < LEAST_STEPS)
         return true;
-    // What grew slowly, for as long as a ring holds, was not far too fast. A ring that is shorter may
-    // be of a run that goes on, or of a fork: what came before it stays.
+    // What grew slowly, for as long as a ring holds, was not far too fast. A ring that is shorter
+    // may be of a run that goes on, or of a fork: what came before it stays.
     const bool is_slow = flight->count == FLIGHT_STEPS && flight->steps[0] > 1;
     flight->from = flight->steps[0] - 1;
     snprintf(flight->change, sizeof flight->change, "lr=%s",

@@ -1,5 +1,5 @@
 #!/bin/sh
-# shellcheck disable=SC1091,SC2034,SC2154,SC2317 # what shell.sh sets, reads and calls
+# shellcheck disable=SC1091,SC2016,SC2034,SC2154,SC2317 # what shell.sh sets, reads and calls
 # `mpbench scan`: it finds the layers that a format breaks, and its policy trains.
 . "$(dirname "$0")/../shell.sh"
 

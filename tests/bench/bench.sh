@@ -156,8 +156,8 @@ fi
 echo "at most, GFLOP/s by multiply-adds of fp32, of pairs of bf16, and GB/s read:"
 sed 's/^\([0-9]*\) \([a-z0-9]*\) /  threads \1  \2  /' "$folder/limits"
 
-# Where no instruction multiplies bf16, PyTorch takes some thirty times as long in it as in fp32, and no
-# bar asks for it.
+# Where no instruction multiplies bf16, PyTorch takes many times as long in it as in fp32 (18 times, of b
+# on a Zen 3), and no bar asks for it.
 peer_precisions=fp32
 grep -q '^[0-9]* bf16 ' "$folder/limits" && peer_precisions="fp32 bf16"
 

@@ -88,6 +88,20 @@ static bool holds(const ScanRecord *scan, const ScanTraining *training) {
            (is_policy(training) || scan_outcome(scan, training) == SCAN_WITHIN);
 }
 
+// Whether both what it gains and that it holds are known.
+static bool is_told(const ScanRecord *scan, const ScanTraining *training) {
+    const RoundsGain gain = scan_step_gain(scan, training);
+    return scan_outcome(scan, training) == SCAN_WITHIN && rounds_tempo(&gain) == TEMPO_FASTER;
+}
+
+// Of two that neither is surely faster of.
+static bool is_preferred(const ScanRecord *scan, const ScanTraining *training,
+                         const ScanTraining *other) {
+    if (is_told(scan, training) != is_told(scan, other))
+        return is_told(scan, training);
+    return is_policy(training) || (!is_policy(other) && training->above < other->above);
+}
+
 int scan_choose_training(const ScanRecord *scan) {
     int best = -1;
     for (int i = 0; i < scan->training_count; i++) {
@@ -98,9 +112,7 @@ int scan_choose_training(const ScanRecord *scan) {
             const RoundsGain other = scan_step_gain(scan, &scan->trainings[k]);
             is_beaten = holds(scan, &scan->trainings[k]) && rounds_ahead(&other, &own);
         }
-        if (!is_beaten &&
-            (best < 0 || is_policy(training) ||
-             (!is_policy(&scan->trainings[best]) && training->above < scan->trainings[best].above)))
+        if (!is_beaten && (best < 0 || is_preferred(scan, training, &scan->trainings[best])))
             best = i;
     }
     return best;

@@ -158,6 +158,18 @@ static void a_policy_gives_way_to_what_is_surely_faster_and_holds(void) {
     scan_record_free(scan);
 }
 
+// Which of the two is faster cannot be told; that the one gains, and holds, can.
+static void a_policy_of_which_nothing_is_told_gives_way_to_one_that_is(void) {
+    ScanRecord *scan = some_scan();
+    train(scan, "fp32", 1, 0, 0, 0);
+    train(scan, "all bf16", 0.75, 0.05, 0.002, 0.001);
+    ScanTraining *policy = train(scan, "policy", 0.8, 0.3, 0.001, 0.02);
+    CHECK_INT(scan_choose_training(scan), 1);
+    policy->interval = 0.001;
+    CHECK_INT(scan_choose_training(scan), 2);
+    scan_record_free(scan);
+}
+
 // All in one format is as fast and trains as well, and evaluates worse.
 static void what_may_evaluate_worse_is_not_preferred(void) {
     ScanRecord *scan = some_scan();
@@ -183,6 +195,7 @@ int main(void) {
     RUN_TEST(a_norm_goes_low_where_that_gains);
     RUN_TEST(a_norm_stays_where_it_breaks_or_nothing_else_goes_low);
     RUN_TEST(a_policy_gives_way_to_what_is_surely_faster_and_holds);
+    RUN_TEST(a_policy_of_which_nothing_is_told_gives_way_to_one_that_is);
     RUN_TEST(what_may_evaluate_worse_is_not_preferred);
     return test_end();
 }

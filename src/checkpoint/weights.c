@@ -1,8 +1,10 @@
 #include "checkpoint/weights.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "number/convert.h"
 #include "number/inline.h"
 
 // The format that a type is taken in; FORMAT_COUNT: it is not.
@@ -42,4 +44,44 @@ Tensor *weights_read(Device *device, SafeFile *file, const SafeEntry *entry, Err
     }
     free(bytes);
     return tensor;
+}
+
+static bool is_finite(const char *bytes, Format format, size_t count) {
+    enum { BLOCK = 1024 };
+    float values[BLOCK];
+    bool finite = true;
+    for (size_t at = 0; at < count && finite; at += BLOCK) {
+        const size_t size = count - at < BLOCK ? count - at : BLOCK;
+        convert_to_fp32(format, bytes + at * format_table[format].bytes, values, size);
+        for (size_t i = 0; i < size; i++)
+            finite = finite && isfinite(values[i]);
+    }
+    return finite;
+}
+
+bool weights_first_not_finite(SafeFile *file, const char **name, Error *error) {
+    static const char *const prefixes[] = {"weight/", "buffer/"};
+    const SafeHeader *header = safe_header(file);
+    *name = NULL;
+    for (int i = 0; i < header->count && !*name; i++) {
+        const SafeEntry *entry = &header->entries[i];
+        const Format format = safe_type_format(entry->type);
+        const size_t size = (size_t)(entry->end - entry->begin);
+        const size_t prefix = strlen(prefixes[0]);
+        if ((strncmp(entry->name, prefixes[0], prefix) != 0 &&
+             strncmp(entry->name, prefixes[1], prefix) != 0) ||
+            format == FORMAT_COUNT || format == FORMAT_FP64 || !format_table[format].stores)
+            continue;
+        char *bytes = malloc(size ? size : 1);
+        if (!bytes)
+            return error_fail(error, ERROR_MEMORY, "%.80s: no memory for its %zu bytes",
+                              entry->name, size);
+        const bool done = safe_read(file, entry, bytes, error);
+        if (done && !is_finite(bytes, format, size / format_table[format].bytes))
+            *name = entry->name + prefix;
+        free(bytes);
+        if (!done)
+            return false;
+    }
+    return true;
 }

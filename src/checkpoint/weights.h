@@ -10,3 +10,7 @@
 // file cannot be read, or where no tensor here is like it.
 Tensor *weights_read(Device *device, SafeFile *file, const SafeEntry *entry,
                      Error *error) MUST_CHECK;
+
+// The first weight or running statistic of a checkpoint that holds inf or nan, by the model's name
+// of it; *name is NULL where there is none. It lies in the file's header.
+bool weights_first_not_finite(SafeFile *file, const char **name, Error *error) MUST_CHECK;

@@ -136,4 +136,17 @@ scan --quick --json --formats bf16 --by block
 expect_no_out '"kept":"'
 end
 
+begin "a run whose state is not finite is scanned from its start, not judged by what breaks anyway"
+run run "$folder/kept.lua" -p fp16 --keep-fp32 none --steps 20 --quiet -d cpu --threads 1
+run scan @last --quick --json --formats fp16,bf16 --quiet
+expect_status 0
+expect_err 'norm1.running_variance holds inf or nan in run [0-9]* at step 20: it is scanned from its start'
+tr '{' '\n' <"$folder/out" >"$folder/pieces"
+expect_out '"subject":"run [0-9]* from its start"'
+[ "$(cell norm1 fp16 breaks)" = true ] || fail "norm1 bears fp16"
+for layer in norm1 norm2 places; do
+    [ "$(cell $layer bf16 breaks)" = false ] || fail "$layer is said to break in bf16"
+done
+end
+
 exit "$failures"

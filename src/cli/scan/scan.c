@@ -8,6 +8,7 @@
 
 #include "base/load.h"
 #include "base/utf8.h"
+#include "checkpoint/weights.h"
 #include "cli/scan/kept.h"
 #include "cli/scan/policy_out.h"
 #include "cli/train/confine.h"
@@ -81,6 +82,27 @@ static bool read_asked(Scanning *scanning, Error *error) {
 
 // ---- the subject --------------------------------------------------------------------------------
 
+// The weights of the checkpoint. Nothing can be told from those that are not finite: in every
+// format, fp32 too, the model breaks or guesses. Then none are open, and it is scanned from its
+// start.
+static bool open_weights(Scanning *scanning, Error *error) {
+    const char *name;
+    scanning->weights = safe_open(scanning->past.file, error);
+    if (!scanning->weights || !weights_first_not_finite(scanning->weights, &name, error))
+        return false;
+    if (!name)
+        return true;
+    fputs("mpbench: ", stderr);
+    cli_print_outside(stderr, name);
+    fprintf(stderr,
+            " holds inf or nan in run %" PRId64 " at step %" PRId64
+            ": it is scanned from its start; --at an earlier step may have finite ones\n",
+            scanning->past.record.id, scanning->past.row->step);
+    safe_close(scanning->weights);
+    scanning->weights = NULL;
+    return true;
+}
+
 static bool open_run(Scanning *scanning, Error *error) {
     Cli *cli = scanning->cli;
     Past *past = &scanning->past;
@@ -90,17 +112,17 @@ static bool open_run(Scanning *scanning, Error *error) {
     if (!past_read(cli, past, false, error))
         return false;
     char *subject = scanning->record->subject;
-    if (past->row) {
-        scanning->weights = safe_open(past->file, error);
+    if (past->row && !open_weights(scanning, error))
+        return false;
+    if (scanning->weights) {
         snprintf(subject, SCAN_SUBJECT_SIZE, "run %" PRId64 " at step %" PRId64, past->record.id,
                  past->row->step);
-    } else { // as of one that failed early
+    } else { // as of one that failed early, or that holds what is not finite
         snprintf(subject, SCAN_SUBJECT_SIZE, "run %" PRId64 " from its start", past->record.id);
     }
     snprintf(scanning->script, sizeof scanning->script, "%s", past->script);
     int64_t steps = cli->run.steps;
-    bool done =
-        (scanning->weights || !past->row) && past_set_options(cli, past, false, true, error);
+    bool done = past_set_options(cli, past, false, true, error);
     cli->run.steps = steps;
     past_warn_of_changes(past);
     return done;

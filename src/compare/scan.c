@@ -101,6 +101,21 @@ const char *scan_borne_by_all(const ScanRecord *scan) {
     return NULL;
 }
 
+// Of the subject, and of the training as it was scanned: its own precision and layers are what the
+// policy takes the place of.
+static const char *const repeated[] = {"set",     "recipe", "loss-scale", "seed",  "device",
+                                       "threads", "steps",  "epochs",     "trust", "no-capture"};
+
+bool scan_option_repeats(const ScanRecord *scan, int at) {
+    const char *name = scan->options[at].name;
+    bool is_of_it = false, is_last = true;
+    for (size_t i = 0; i < sizeof repeated / sizeof *repeated; i++)
+        is_of_it = is_of_it || strcmp(name, repeated[i]) == 0;
+    for (int later = at + 1; later < scan->option_count; later++)
+        is_last = is_last && strcmp(name, scan->options[later].name) != 0;
+    return is_of_it && (is_last || strcmp(name, "set") == 0 || strcmp(name, "recipe") == 0);
+}
+
 static const char untold[] = "cannot be told";
 
 const char *scan_outcome_name(ScanOutcome outcome) {

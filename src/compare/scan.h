@@ -26,6 +26,9 @@ const char *scan_unverified(const ScanRecord *scan);
 const char *scan_outcome_name(ScanOutcome outcome); // "within", "beyond", "cannot be told"
 // By the policy; norms and embeddings that stay as they are, too.
 int scan_units_in_fp32(const ScanRecord *scan);
+// Whether a run that trains with its policy is told this option, too. Settings and recipes add up;
+// of all else the last holds.
+bool scan_option_repeats(const ScanRecord *scan, int at);
 // What --keep-fp32 must say beside the policy, so that the norms and embeddings that it puts low
 // are; unit: were that one low alone; SCAN_BY_POLICY: of the policy. As it was typed, where it was;
 // "": it need not be said.

@@ -172,15 +172,25 @@ static void add_layers(const RunRecord *record, char text[RECORD_PRECISION_SIZE]
                  count == 1 ? "" : "s");
 }
 
+static const char all_kept[] = "all";
+
 // The option as it was typed last.
-static void add_kept(const RunRecord *record, char text[RECORD_PRECISION_SIZE]) {
-    const char *kept = "all";
-    const size_t used = strlen(text);
+static const char *kept_of(const RunRecord *record) {
+    const char *kept = all_kept;
     for (int i = 0; i < record->option_count; i++)
         if (strcmp(record->options[i].name, "keep-fp32") == 0)
             kept = record->options[i].value;
-    if (strcmp(kept, "all") != 0)
-        snprintf(text + used, RECORD_PRECISION_SIZE - used, " keep=%.40s", kept);
+    return kept;
+}
+
+bool record_keeps_other(const RunRecord *record) {
+    return strcmp(kept_of(record), all_kept) != 0;
+}
+
+static void add_kept(const RunRecord *record, char text[RECORD_PRECISION_SIZE]) {
+    const size_t used = strlen(text);
+    if (record_keeps_other(record))
+        snprintf(text + used, RECORD_PRECISION_SIZE - used, " keep=%.40s", kept_of(record));
 }
 
 void record_precision_brief(const RunRecord *record, char text[RECORD_PRECISION_SIZE]) {

@@ -177,6 +177,8 @@ void record_memory_text(const RecordMemory *memory, char text[RECORD_TEXT_SIZE])
 // What the run computes in: its precision, and where every layer is set to another format that too:
 // "fp8, all layers fp32".
 void record_precision(const RunRecord *record, char text[RECORD_PRECISION_SIZE]);
+// Whether it keeps other things in fp32 than usually are (--keep-fp32).
+bool record_keeps_other(const RunRecord *record);
 // For who has one word: where some layers are set to another format their number too, and what
 // stays in fp32 where that is not what usually does: "fp32 +2 layers", "fp16 keep=none". Of a
 // record of a list its label.

@@ -259,6 +259,41 @@ static void enter_gives_the_policy_to_a_run_that_is_paused(void) {
     close_screen();
 }
 
+// Norms that break low would go on to, in a run that was told to keep them so.
+static void a_norm_rests_in_fp32_in_a_run_that_has_it_low(void) {
+    Store *store = make_history(UNITS * FORMATS);
+    RunRecord record = some_run("simple", format_name(FORMAT_FP16));
+    const RecordOption keep = {"keep-fp32", "none"};
+    WorkerId worker;
+    record.status = RUN_PAUSED;
+    CHECK_DONE(record_set_options(&record, &keep, 1, &error));
+    CHECK_DONE(store_add_run(store, &record, "script", 6, &error));
+    CHECK_DONE(worker_identify(&worker, &error));
+    CHECK_DONE(store_own_run(store, record.id, &worker, &error));
+    CHECK_DONE(store_update_run(store, &record, &error));
+    open_screen(store);
+    ScanRecord *scan = scan_view_of(ui)->scan;
+    snprintf(scan->script_hash, sizeof record.script_hash, "%s", record.script_hash);
+    snprintf(scan->kept[0], SCAN_KIND_SIZE, "batch_norm");
+    snprintf(scan->rests[0], SCAN_FORMAT_SIZE, "auto");
+    scan->policy[0] = scan->format_count;
+    screen_scan.request(ui, REQUEST_ENTER);
+    CHECK_CONTAINS(ui->prompt.label, "the policy of 4 layers");
+    close_screen();
+    record_clear(&record);
+}
+
+static void a_script_of_ones_own_is_trained_by_the_policy(void) {
+    open_screen(make_history(UNITS * FORMATS));
+    ScanRecord *scan = scan_view_of(ui)->scan;
+    snprintf(scan->script_path, sizeof scan->script_path, "/home/somebody/mine.lua");
+    snprintf(scan->experiment, sizeof scan->experiment, "mine");
+    screen_scan.request(ui, REQUEST_ENTER);
+    CHECK(ui->prompt.is_question);
+    CHECK_CONTAINS(ui->prompt.label, "train mine, by its script, with this policy?");
+    close_screen();
+}
+
 static void an_empty_history_says_how_to_scan(void) {
     open_screen(fresh_store("history.db"));
     CHECK_CONTAINS(draw_screen(80, 24), "s scans an experiment or a run");
@@ -275,6 +310,8 @@ int main(void) {
     RUN_TEST(enter_fills_the_form_where_no_run_goes_on);
     RUN_TEST(norms_are_told_as_such_and_set_where_they_are_low);
     RUN_TEST(enter_gives_the_policy_to_a_run_that_is_paused);
+    RUN_TEST(a_norm_rests_in_fp32_in_a_run_that_has_it_low);
+    RUN_TEST(a_script_of_ones_own_is_trained_by_the_policy);
     RUN_TEST(an_empty_history_says_how_to_scan);
     return test_end();
 }

@@ -8,8 +8,7 @@
 #include "ui/live/live.h"
 #include "ui/scan/scan.h"
 
-// The formats that are given: of all units, or of the one under the cursor.
-static const char *format_given(const ScanView *view, int unit) {
+const char *scan_format_given(const ScanView *view, int unit) {
     return !view->wants_cell    ? scan_format_of(view->scan, unit)
            : unit == view->unit ? view->scan->formats[view->format]
                                 : "";
@@ -17,9 +16,23 @@ static const char *format_given(const ScanView *view, int unit) {
 
 // ---- to a run -----------------------------------------------------------------------------------
 
-// What a run keeps in fp32 it was told when it began: norms and embeddings are left to it.
-static bool is_sent(const ScanView *view, int unit) {
-    return format_given(view, unit)[0] && !scan_is_kept(view->scan, unit);
+// NULL: nothing. Norms and embeddings that a run keeps in fp32 it keeps; where it was told to keep
+// them low, they rest in fp32 as they were scanned, or what breaks there would go on to.
+static const char *format_sent(const ScanView *view, int unit, const RunRecord *run) {
+    const char *format = scan_format_given(view, unit);
+    if (!format[0])
+        return NULL;
+    if (!scan_is_kept(view->scan, unit))
+        return format;
+    const bool rests = strcmp(format, view->scan->rests[unit]) == 0;
+    return rests && record_keeps_other(run) ? format_name(FORMAT_FP32) : NULL;
+}
+
+static int count_sent(const ScanView *view, const RunRecord *run) {
+    int count = 0;
+    for (int i = 0; i < view->scan->unit_count; i++)
+        count += format_sent(view, i, run) != NULL;
+    return count;
 }
 
 static void send_formats(Ui *ui, const char *text) {
@@ -33,8 +46,8 @@ static void send_formats(Ui *ui, const char *text) {
         LiveFormat formats[SCAN_MOST_UNITS];
         int count = 0;
         for (int i = 0; i < view->scan->unit_count; i++)
-            if (is_sent(view, i))
-                formats[count++] = (LiveFormat){view->scan->units[i], format_given(view, i)};
+            if (format_sent(view, i, &run))
+                formats[count++] = (LiveFormat){view->scan->units[i], format_sent(view, i, &run)};
         ui_open_run(ui, run.id); // where it is seen, and taken back
         live_set_formats(ui, formats, count);
     }
@@ -130,7 +143,7 @@ static bool fill_form(Ui *ui, const ScanView *view, Error *error) {
     set_values(home, view->scan);
     set_options(form, view);
     for (int i = 0; i < view->scan->unit_count; i++) {
-        const char *format = format_given(view, i);
+        const char *format = scan_format_given(view, i);
         has_fp16 = has_fp16 || strcmp(format, format_name(FORMAT_FP16)) == 0;
         const bool is_set = format[0] && strcmp(format, "auto") != 0;
         if (is_set && !home_set_rule(form, view->scan->units[i], format, error))
@@ -148,9 +161,7 @@ static void open_form(Ui *ui, const ScanView *view) {
     const int at = find_experiment(home, view->scan->script_path);
     Error error;
     if (at < 0) {
-        ui_say(ui, INK_WARN,
-               "%.60s is not among the experiments here: mpbench run FILE.lua --layers POLICY.lua",
-               view->scan->experiment);
+        scan_ask_script(ui);
         return;
     }
     home->experiment = at;
@@ -172,11 +183,13 @@ void scan_apply(Ui *ui, bool cell) {
         return;
     }
     view->wants_cell = cell;
-    int sent = 0;
-    for (int i = 0; i < view->scan->unit_count; i++)
-        sent += is_sent(view, i);
-    const int64_t run = launch_may(ui) && sent > 0 ? find_live_run(ui, view->scan) : 0;
-    if (run == 0) {
+    RunRecord record = {.id = 0};
+    Error error;
+    const int64_t run = launch_may(ui) ? find_live_run(ui, view->scan) : 0;
+    const int sent =
+        run != 0 && store_read_run(ui->store, run, &record, &error) ? count_sent(view, &record) : 0;
+    record_clear(&record);
+    if (sent == 0) {
         open_form(ui, view);
         return;
     }

@@ -46,3 +46,8 @@ void scan_draw_table(ScanView *view, Area area, bool focused);
 // where none does, to the form that starts one.
 void scan_apply(Ui *ui, bool cell);
 void scan_ask_start(Ui *ui); // a new scan
+// The format that is given to a unit: its own of the policy, or of the cell that was asked about
+// alone; "": none.
+const char *scan_format_given(const ScanView *view, int unit);
+// script.c: the same of a script that is none of the experiments here, as a run at once.
+void scan_ask_script(Ui *ui);

@@ -7,22 +7,6 @@
 #include "cli/scan/scan.h"
 #include "compare/scan.h"
 
-// What hangs on the subject, so that the training is the one that was scanned. Its own precision
-// and layers are what the policy takes the place of.
-static const char *const repeated[] = {"set",     "recipe", "loss-scale", "seed",  "device",
-                                       "threads", "steps",  "epochs",     "trust", "no-capture"};
-
-// Settings and recipes add up; of all else the last holds.
-static bool is_repeated(const ScanRecord *scan, int at) {
-    const char *name = scan->options[at].name;
-    bool is_of_it = false, is_last = true;
-    for (size_t i = 0; i < sizeof repeated / sizeof *repeated; i++)
-        is_of_it = is_of_it || strcmp(name, repeated[i]) == 0;
-    for (int later = at + 1; later < scan->option_count; later++)
-        is_last = is_last && strcmp(name, scan->options[later].name) != 0;
-    return is_of_it && (is_last || strcmp(name, "set") == 0 || strcmp(name, "recipe") == 0);
-}
-
 void scan_next_command(const ScanRecord *scan, const char *policy, char text[SCAN_NEXT_SIZE]) {
     char name[EXPERIMENT_NAME_SIZE], keep[SCAN_KEEP_SIZE];
     Phrase phrase = phrase_begin(text, SCAN_NEXT_SIZE);
@@ -39,7 +23,7 @@ void scan_next_command(const ScanRecord *scan, const char *policy, char text[SCA
         phrase_add_word(&phrase, keep);
     }
     for (int i = 0; i < scan->option_count; i++)
-        if (is_repeated(scan, i)) {
+        if (scan_option_repeats(scan, i)) {
             const char *value = scan->options[i].value;
             phrase_add(&phrase, " --%s%s", scan->options[i].name, value[0] ? " " : "");
             if (value[0])

@@ -2,20 +2,22 @@
 --
 -- A student of residual blocks, x + W2 gelu(W1 norm(x)), learns what a fixed teacher without norms
 -- makes of random numbers. Weights, activations and gradients are rounded in blocks of 32 with
--- scales by the standard's rule, and so are the weights of its layer norms. About two thirds on, the
--- loss jumps from 0.03 to hundreds and comes back to 1 at best; in bf16 it does not.
--- Takes about 5 s a run on two cores:
+-- scales by the standard's rule, and so are the weights of its layer norms. A third to two thirds on,
+-- the loss jumps from 0.03 to tens or hundreds and comes back to 1 at best; in bf16 it does not. Where
+-- it does hangs on the last bits of sums, and so on the processor: of three seeds all three did on one
+-- with AVX-512, seeds 1 and 3 on one without.
+-- Takes 5 to 20 s a run on two cores:
 --     mpbench run intervene -p bf16 --name plain
 --     mpbench run intervene -p mxfp4 --recipe norms=scaled,scales=floor --name broken
 -- On the screen: the loss, and among the events the step at which it left and the layer in which that
--- began. Fork before it with one change (there: `:fork 1250 recipe.norms=own`), or pause the run with
--- p and :set recipe.norms=own while it trains:
---     mpbench fork broken --at 1250 --recipe norms=own           averts it
---     mpbench fork broken --at 1250 --layer '*norm=bf16'         the same change, by layers
---     mpbench fork broken --at 1250 --recipe scales=up           does not, nor do activations=bf16
+-- began. Fork before it, at the step that the run's note names, with one change (there: `:fork STEP
+-- recipe.norms=own`), or pause the run with p and :set recipe.norms=own while it trains:
+--     mpbench fork broken --at STEP --recipe norms=own           averts it
+--     mpbench fork broken --at STEP --layer '*norm=bf16'         the same change, by layers
+--     mpbench fork broken --at STEP --recipe scales=up           does not, nor do activations=bf16
 --                                                                and backward=bf16 (nothing is
 --                                                                rounded on the way back) alone
---     mpbench fork broken --at 1250 --set lr=0.011               averts it, and so does -p bf16
+--     mpbench fork broken --at STEP --set lr=0.011               averts it, and so does -p bf16
 --     mpbench compare broken plain @last
 -- README has the walk with what it prints, and all changes over three seeds.
 --

@@ -10,7 +10,7 @@
 -- (or half of that, as the weight's bits are) changes nothing. `lost` is the share of updates to
 -- which that happens, `lost_far` that among updates of `nearest` that are so small, `lost_near` that
 -- among the others, where there should be none.
--- Takes about 5 s on two cores. On the screen: the series `loss_nearest` and `lost_nearest` beside
+-- Takes 5 to 20 s on two cores. On the screen: the series `loss_nearest` and `lost_nearest` beside
 -- `loss`, which is the master's.
 -- Expect four copies that agree in fp32 (a guess is 10 %). In bf16 nine updates of ten are lost by
 -- `nearest`, whose loss is twice the master's in the end, while `random` and `kahan` follow it though

@@ -47,7 +47,7 @@ static const Command commands[] = {
      "Options beat those of the parent; of its recipe --recipe changes the keys that it names.\n"
      "Layers that were set while the parent trained stay so but for those that a --layer names; "
      "of\n"
-     "another --precision none does.\n"
+     "another --precision none does. A rate, a loss scale and a recipe that were set stay, too.\n"
      "Where no checkpoint lies at the step, the parent is trained again, unrecorded, from the one\n"
      "before it up to there, with what was set in it on the way. Steps count on from the "
      "parent's;\n"
@@ -162,8 +162,9 @@ static const Command commands[] = {
      1, 1, command_export},
     {"scan", FOR_SCAN, "EXPERIMENT|RUN",
      "which layers may go into which formats, and a policy of it",
-     "From one state (an experiment after 50 steps in fp32, or a run's checkpoint) each layer "
-     "that\n"
+     "From one state (an experiment after 50 steps in fp32, or a run's checkpoint; where that "
+     "holds\n"
+     "inf or nan, its start and 50 steps in fp32) each layer that\n"
      "multiplies is put into each format alone, on the same batches as fp32; so is each norm and "
      "each\n"
      "embedding, which then computes in it as in a run that does not keep its kind (--keep-fp32). "

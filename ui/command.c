@@ -12,9 +12,12 @@
 #include "ui/home/home.h"
 #include "ui/live/live.h"
 
-// On home the run under the cursor, elsewhere the one that was opened.
+// On home the run under the cursor, on the live screen the one that is open, and on others as long as
+// they were come to from there: later nobody sees which it was. 0: none.
 static int64_t run_meant(const Ui *ui) {
-    return ui->screen == SCREEN_HOME ? home_of(ui)->run : ui->run;
+    if (ui->screen == SCREEN_HOME)
+        return home_of(ui)->run;
+    return ui->screen == SCREEN_LIVE || ui->came_from == SCREEN_LIVE ? ui->run : 0;
 }
 
 static bool read_run(Ui *ui, int64_t id, RunRecord *run) {

@@ -51,6 +51,9 @@ static void a_run_that_waits_is_given_the_policy_and_gives_it_back(void) {
     press("u", "all layers are auto");
     press("S", "stop #1");
     press("y", "stopped after");
+    press("1", "experiments"); // from there it is not seen which run an order would be to
+    press("5", "Next: enter");
+    press(":stop\r", "stop: no run is open");
     leave();
 }
 

@@ -97,8 +97,10 @@ typedef struct CompareMetric {
 //   row must differ, by more than 1 % of the larger mean, and by more than the noise: over several
 //   seeds the 95 % interval of Welch's test on the seeds' means in that window (of pairs, which are
 //   far narrower, two among so many windows would differ by chance), else 3 standard errors of the
-//   two means, from the scatter of the points in the window. A window where one side is mostly not
-//   finite and the other is not differs. -1: never.
+//   two means, from the scatter of the points in the window. A window differs whatever the scatter
+//   where one side is mostly not finite and the other is not, or most points of one are over ten
+//   times the largest of the other, as where a loss grows by the step: `parted` is then the first
+//   step from which on all are so, and a last window alone suffices, however short. -1: never.
 typedef struct CompareDivergence {
     bool is_known; // both logged a loss at the same steps
     int64_t different, different_width;

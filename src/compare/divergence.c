@@ -7,6 +7,7 @@
 enum { MOST_WINDOWS = 64, LEAST_POINTS = 4 };
 
 static const double least_share = 0.01, standard_errors = 3;
+static const double far = 10; // times as large: no noise, whatever the scatter
 
 // ---- to the bit ---------------------------------------------------------------------------------
 
@@ -92,6 +93,66 @@ static Window window_of(const Comparison *comparison, const CompareSide *side, i
     return window;
 }
 
+// Of a loss that is mostly not finite: infinite.
+static double size_of(const SeriesPoint *point) {
+    bool is_broken = point->nans + point->infs + point->minus_infs > point->count;
+    return is_broken ? INFINITY : fabs(point->mean);
+}
+
+typedef struct Beyond { // how one side's points between two steps stand to the other's largest one
+    int points, beyond;
+    int64_t since; // the first step from which on all are beyond; the end: there is none
+} Beyond;
+
+static Beyond stand_beyond(const Comparison *comparison, const CompareSide *side,
+                           const CompareSide *other, int64_t from, int64_t to) {
+    Beyond result = {.since = from};
+    double largest = 0;
+    for (int i = 0; i < other->member_count; i++) {
+        const CompareCurve *curve = &comparison->losses[other->members[i]];
+        for (int k = 0; k < curve->count; k++)
+            if (curve->points[k].step >= from && curve->points[k].step < to)
+                largest = fmax(largest, size_of(&curve->points[k]));
+    }
+    for (int i = 0; i < side->member_count; i++) {
+        const CompareCurve *curve = &comparison->losses[side->members[i]];
+        for (int k = 0; k < curve->count; k++) {
+            const SeriesPoint *point = &curve->points[k];
+            if (point->step < from || point->step >= to)
+                continue;
+            const bool is_beyond = size_of(point) > far * largest;
+            result.points++;
+            result.beyond += is_beyond;
+            if (!is_beyond && point->step + point->width > result.since)
+                result.since = point->step + point->width;
+        }
+    }
+    return result;
+}
+
+// What a loss that grows by the step scatters by is its growth, in each window as large as the loss
+// itself: a test by the scatter of both would never tell it from one that trains well.
+static bool are_far_apart(const Comparison *comparison, const CompareSide *const sides[2],
+                          int64_t from, int64_t to) {
+    for (int s = 0; s < 2; s++) {
+        const Beyond stand = stand_beyond(comparison, sides[s], sides[1 - s], from, to);
+        if (2 * stand.beyond > stand.points)
+            return true;
+    }
+    return false;
+}
+
+// The step from which they are far apart, in a stretch that ends so; -1: it does not.
+static int64_t far_since(const Comparison *comparison, const CompareSide *const sides[2],
+                         int64_t from, int64_t to) {
+    for (int s = 0; s < 2; s++) {
+        const Beyond stand = stand_beyond(comparison, sides[s], sides[1 - s], from, to);
+        if (stand.beyond > 0 && stand.since < to)
+            return stand.since;
+    }
+    return -1;
+}
+
 static bool windows_differ(const Window *a, const Window *b, bool over_seeds) {
     if (a->is_broken || b->is_broken)
         return a->is_broken != b->is_broken;
@@ -132,25 +193,45 @@ static int shared_steps(const Comparison *comparison, const CompareSide *const s
     return fewest;
 }
 
+typedef struct Windows { // that the shared steps are cut into
+    int64_t from, to;
+    int count;
+} Windows;
+
+static int64_t begin_of(const Windows *windows, int at) {
+    return windows->from + (int64_t)((double)(windows->to - windows->from) * at / windows->count);
+}
+
 static void find_parting(const Comparison *comparison, CompareDivergence *divergence,
                          const CompareSide *const sides[2]) {
-    int64_t from, to;
-    int fewest = shared_steps(comparison, sides, &from, &to);
-    int windows = fewest / LEAST_POINTS < MOST_WINDOWS ? fewest / LEAST_POINTS : MOST_WINDOWS;
+    Windows windows;
+    int fewest = shared_steps(comparison, sides, &windows.from, &windows.to);
+    windows.count = fewest / LEAST_POINTS < MOST_WINDOWS ? fewest / LEAST_POINTS : MOST_WINDOWS;
+    if (windows.count == 0) // too short for noise; one that is not finite from the begin is not
+        windows.count = fewest > 0;
     bool over_seeds = sides[0]->member_count > 1 && sides[1]->member_count > 1;
     // A single seed beside several: its own scatter is all that is known of it.
     CompareSide first[2] = {*sides[0], *sides[1]};
+    const CompareSide *const judged[2] = {&first[0], &first[1]};
     for (int s = 0; s < 2 && !over_seeds; s++)
         first[s].member_count = 1;
     bool before = false;
-    for (int w = 0; w < windows; w++) {
-        int64_t begin = from + (int64_t)((double)(to - from) * w / windows);
-        int64_t end = from + (int64_t)((double)(to - from) * (w + 1) / windows);
+    for (int w = 0; w < windows.count; w++) {
+        const int64_t begin = begin_of(&windows, w), end = begin_of(&windows, w + 1);
         Window a = window_of(comparison, &first[0], begin, end);
         Window b = window_of(comparison, &first[1], begin, end);
-        bool differ = windows_differ(&a, &b, over_seeds);
-        if (differ && before && divergence->parted < 0)
-            divergence->parted = from + (int64_t)((double)(to - from) * (w - 1) / windows);
+        const bool is_certain =
+            a.is_broken != b.is_broken || are_far_apart(comparison, judged, begin, end);
+        const bool differ =
+            is_certain || (fewest >= LEAST_POINTS && windows_differ(&a, &b, over_seeds));
+        const bool is_last = w == windows.count - 1;
+        if (divergence->parted < 0 && differ && (before || (is_last && is_certain))) {
+            const int at = before ? w - 1 : w;
+            const int64_t since =
+                far_since(comparison, judged, begin_of(&windows, at > 0 ? at - 1 : 0),
+                          begin_of(&windows, at + 1));
+            divergence->parted = since >= 0 ? since : begin_of(&windows, at);
+        }
         before = differ;
     }
     divergence->is_parted_at_end = divergence->parted >= 0 && before;

@@ -399,6 +399,82 @@ static void a_loss_that_ends_not_finite_parts(void) {
     compare_free(comparison);
 }
 
+// Two runs whose losses are `one` and `other` at their first `count` steps.
+static CompareDivergence divergence_of(const double *one, const double *other, int count) {
+    const double *const losses[] = {one, other};
+    RunRecord *runs = calloc(2, sizeof *runs);
+    CompareCurve *curves = calloc(2, sizeof *curves);
+    Planted planted[] = {six[0], six[1]};
+    Error error;
+    for (int i = 0; i < 2; i++) {
+        planted[i].steps = count;
+        runs[i] = planted_record(&planted[i]);
+        curves[i] = planted_curve(&planted[i]);
+        for (int k = 0; k < count; k++) {
+            const double loss = losses[i][k];
+            const bool is_finite = isfinite(loss);
+            curves[i].points[k] = (SeriesPoint){.step = k + 1,
+                                                .width = 1,
+                                                .count = is_finite,
+                                                .nans = isnan(loss),
+                                                .infs = isinf(loss),
+                                                .first = loss,
+                                                .last = loss,
+                                                .min = loss,
+                                                .mean = loss,
+                                                .max = loss};
+        }
+    }
+    CompareOptions options = {.grams_per_kwh = NAN};
+    Comparison *comparison = compare_records(runs, curves, 2, &options, &error);
+    const CompareDivergence divergence = comparison->groups[1].divergence;
+    compare_free(comparison);
+    return divergence;
+}
+
+// Its growth is what such a loss scatters by, in each window anew.
+static void a_loss_that_grows_by_the_step_parts_where_it_does(void) {
+    enum { MOST = 48 };
+    static const struct {
+        double growth;
+        int first, steps; // the first step at which it is other
+    } cases[] = {{100, 2, 13}, {100, 2, 40}, {5, 3, 40}, {3, 20, 48}, {1e6, 40, 48}, {100, 3, 5}};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        double well[MOST], badly[MOST];
+        for (int k = 0; k < cases[c].steps; k++) {
+            const int past = k + 2 - cases[c].first;
+            well[k] = planted_loss(&six[0], k + 1);
+            badly[k] = past > 0 ? well[k] * pow(cases[c].growth, past) : well[k];
+        }
+        for (int turn = 0; turn < 2; turn++) {
+            const CompareDivergence found =
+                divergence_of(turn ? badly : well, turn ? well : badly, cases[c].steps);
+            const int64_t late = found.parted - cases[c].first;
+            CHECK_INT(found.different, cases[c].first);
+            CHECK_MESSAGE(late >= 0 && late <= (cases[c].growth > 10 ? 0 : 3),
+                          "growth %g from step %d: parted at %lld", cases[c].growth, cases[c].first,
+                          (long long)found.parted);
+            CHECK(found.is_parted_at_end);
+        }
+    }
+}
+
+// However few steps both have: a run that is not finite ends soon.
+static void a_loss_that_never_was_finite_parts_at_once(void) {
+    static const int lengths[] = {1, 3, 4, 7, 12};
+    double never[12], well[12];
+    for (int k = 0; k < 12; k++) {
+        never[k] = NAN;
+        well[k] = planted_loss(&six[0], k + 1);
+    }
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        const CompareDivergence found = divergence_of(never, well, lengths[i]);
+        CHECK_INT(found.parted, 1);
+        CHECK(found.is_parted_at_end);
+        CHECK_INT(divergence_of(never, never, lengths[i]).parted, -1);
+    }
+}
+
 static void curves_stand_over_the_axis_that_is_asked_for(void) {
     Planted runs[] = {six[0], six[1]};
     enum { CELLS = 10 };
@@ -455,6 +531,8 @@ int main(void) {
     RUN_TEST(seeds_are_the_noise_where_there_are_several);
     RUN_TEST(seeds_that_are_not_finite_are_told_on_either_side);
     RUN_TEST(a_loss_that_ends_not_finite_parts);
+    RUN_TEST(a_loss_that_grows_by_the_step_parts_where_it_does);
+    RUN_TEST(a_loss_that_never_was_finite_parts_at_once);
     RUN_TEST(curves_stand_over_the_axis_that_is_asked_for);
     RUN_TEST(an_axis_has_its_name);
     return test_end();

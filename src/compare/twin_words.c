@@ -35,9 +35,15 @@ static void say_place(Phrase *text, const ApartPlace *place, const Names *names)
     switch (place->cause) {
     case APART_SKIPPED: say_skip(text, place, names); break;
     case APART_INFINITE:
-        if (place->layer[0])
+        if (place->layer[0] && place->is_alone)
             phrase_add(text, "At step %" PRId64 " the %s of %s cease to be finite in %s alone.",
                        place->step, apart_kind_names[place->kind], place->layer, one);
+        else if (place->layer[0])
+            phrase_add(text,
+                       "At step %" PRId64 " sampled %s of %s cease to be finite in %s that are "
+                       "finite in %s.",
+                       place->step, apart_kind_names[place->kind], place->layer, one,
+                       place->is_twin ? names->run : names->twin);
         else
             phrase_add(text, "At step %" PRId64 " the loss ceases to be finite in %s alone.",
                        place->step, one);
@@ -74,6 +80,10 @@ static void say_loss(Phrase *text, const TwinReport *report) {
     static const double much = 0.01;
     if (!report->has_loss)
         return;
+    if (isnan(report->loss_last)) {
+        phrase_add(text, " At the end neither loss is finite.");
+        return;
+    }
     if (!isfinite(report->loss_last)) {
         phrase_add(text, " At the end the loss of one is finite, and that of the other is not.");
         return;

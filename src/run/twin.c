@@ -82,13 +82,27 @@ static TwinMessage message_of(TwinLink *link, TwinWord word) {
 
 // ---- the other is gone --------------------------------------------------------------------------
 
+// As many whole words as there is room for.
+static void cut_words(const char *whole, char *text, size_t size) {
+    static const char mark[] = " ..";
+    utf8_copy(text, size, whole);
+    if (!whole[strlen(text)])
+        return;
+    utf8_copy(text, size - strlen(mark), whole);
+    char *end = strrchr(text, ' ');
+    memcpy(end ? end : text + strlen(text), mark, sizeof mark);
+}
+
 static void describe_end(const TwinLink *link, char *text, size_t size) {
+    enum { MOST = 180 };
     const TwinMessage *left = &link->left;
+    char why[MOST];
+    cut_words(left->text, why, sizeof why);
     if (left->status == RUN_DEAD)
         snprintf(text, size, "ended without a word in step %" PRId64, left->step + 1);
     else
-        snprintf(text, size, "%s after step %" PRId64 "%s%.180s", run_status_name(left->status),
-                 left->step, left->text[0] ? ": " : "", left->text);
+        snprintf(text, size, "%s after step %" PRId64 "%s%s", run_status_name(left->status),
+                 left->step, why[0] ? ": " : "", why);
 }
 
 static void describe_other(const TwinLink *link, char *text, size_t size) {

@@ -23,6 +23,8 @@ static void add_values(TwinSums *sums, const float *own, const float *other, int
                 twin_squares(own + i, other + i, 1, found);
             sums->own_breaks = sums->own_breaks || (!isfinite(own[i]) && isfinite(other[i]));
             sums->other_breaks = sums->other_breaks || (isfinite(own[i]) && !isfinite(other[i]));
+            sums->own_broken = sums->own_broken || !isfinite(own[i]);
+            sums->other_broken = sums->other_broken || !isfinite(other[i]);
         }
     }
     sums->apart += weight * found[0];
@@ -40,6 +42,7 @@ static bool add_slot(TwinLink *link, int64_t step, int at, TwinSums *sums) {
     double weight = (double)own->count / own->samples;
     sums->order = sums->is_there && sums->order < own->order ? sums->order : own->order;
     sums->is_there = true;
+    sums->is_part = sums->is_part || own->samples < own->count;
     sums->differs = sums->differs || own->bits != other->bits;
     add_values(sums, own_board->values[at], other_board->values[at], own->samples, weight);
     sums->moved_own += weight * (double)own->moved * (double)own->moved;
@@ -152,6 +155,11 @@ static void note_explained(TwinLink *link, int layer, ApartKind kind, double dis
     utf8_copy(most->layer, sizeof most->layer, layer_name(link, layer));
 }
 
+// Whether what breaks does so on one side and nowhere on the other.
+static bool is_one_alone(const TwinSums *sums) {
+    return !sums->is_part && sums->own_broken != sums->other_broken;
+}
+
 // `within`: what rounding explains.
 static void judge(Judged *judged, int layer, ApartKind kind, const TwinSums *sums, double within) {
     TwinLink *link = judged->link;
@@ -176,6 +184,7 @@ static void judge(Judged *judged, int layer, ApartKind kind, const TwinSums *sum
                         .step = link->judged,
                         .kind = is_written ? APART_WEIGHTS : kind,
                         .is_twin = sums->other_breaks,
+                        .is_alone = breaks && is_one_alone(sums),
                         .distance = vanishes || judged->is_alike ? distance : share,
                         .within = judged->is_alike ? 0 : within};
     utf8_copy(place.layer, sizeof place.layer, layer_name(link, layer));
@@ -338,8 +347,11 @@ static void judge_layers(TwinLink *link, TwinSums *sums, const TwinEnd *own, con
 
 // ---- the loss -----------------------------------------------------------------------------------
 
+// NaN: neither is a number, and that is no agreement.
 static double distance_of_numbers(double own, double other) {
-    if (own == other || (!isfinite(own) && !isfinite(other)))
+    if (!isfinite(own) && !isfinite(other))
+        return NAN;
+    if (own == other)
         return 0;
     if (!isfinite(own) || !isfinite(other))
         return INFINITY;
@@ -354,7 +366,7 @@ void twin_judge_loss(TwinLink *link, const TwinEnd *own, const TwinEnd *other) {
     link->told_loss = own->loss_step;
     double distance = distance_of_numbers(own->loss, other->loss);
     report->loss_last = distance;
-    report->loss_most = report->has_loss ? fmax(report->loss_most, distance) : distance;
+    report->loss_most = fmax(report->loss_most, distance);
     report->has_loss = true;
     record(link, 0, APART_SERIES, own->loss_step, distance);
     bool is_alike = own->formats == other->formats;
@@ -363,6 +375,7 @@ void twin_judge_loss(TwinLink *link, const TwinEnd *own, const TwinEnd *other) {
         const ApartPlace place = {.cause = breaks ? APART_INFINITE : APART_BEYOND,
                                   .step = own->loss_step,
                                   .is_twin = !isfinite(other->loss),
+                                  .is_alone = breaks,
                                   .distance = distance};
         note_place(link, NULL, &place);
     }

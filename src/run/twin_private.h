@@ -132,7 +132,10 @@ typedef struct TwinSums { // over samples, those of large tensors weighted as th
     double apart, own, other;
     double moved_own, moved_other; // squares; NaN: unknown
     int order;                     // the least of slots
-    bool is_there, differs, own_breaks, other_breaks;
+    bool is_there, differs;
+    bool own_breaks, other_breaks; // something is not finite that is so on the other side,
+    bool own_broken, other_broken; // or whatever that is there
+    bool is_part;                  // of what there is
 } TwinSums;
 
 typedef struct TwinKnown { // of a slot: the tensor whose name was mixed last

@@ -59,6 +59,7 @@ bool record_set_twin(RunRecord *record, const TwinReport *report, Error *error) 
 
 static const char *const sides[] = {"this run", "the twin"};
 static const char skipped[] = " alone skipped the step", of_layer[] = ": the gradients of ",
+                  sampled[] = "sampled ", and_finite[] = ", and finite in ",
                   not_finite[] = " not finite in ", alone[] = " alone",
                   parted[] = " parted: ", explains[] = " apart, rounding explains ",
                   were[] = " were not finite";
@@ -89,8 +90,10 @@ void twin_place_text(const ApartPlace *place, char *text, size_t size) {
             snprintf(text, size, "%s%s", side, skipped);
         break;
     case APART_INFINITE:
-        snprintf(text, size, "%s %s%s%s%s", subject, place->layer[0] ? "are" : "is", not_finite,
-                 side, alone);
+        snprintf(text, size, "%s%s %s%s%s%s%s", place->is_alone ? "" : sampled, subject,
+                 place->layer[0] ? "are" : "is", not_finite, side,
+                 place->is_alone ? alone : and_finite,
+                 place->is_alone ? "" : sides[!place->is_twin]);
         break;
     case APART_BEYOND:
         snprintf(text, size, "%s%s%.3g%s%.3g", subject, parted, place->distance, explains,
@@ -165,6 +168,8 @@ bool twin_place_read(const char *text, ApartPlace *place) {
     place->distance = (double)INFINITY;
     const char *side = breaks + sizeof not_finite - 1;
     place->is_twin = strncmp(side, sides[1], strlen(sides[1])) == 0;
+    place->is_alone = strncmp(text, sampled, sizeof sampled - 1) != 0;
+    text += place->is_alone ? 0 : sizeof sampled - 1;
     return read_subject(text, breaks - strlen(" are"), place);
 }
 

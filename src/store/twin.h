@@ -49,6 +49,8 @@ typedef struct ApartPlace { // where a layer, or the pair, first parted
     int64_t step;
     ApartKind kind;               // of APART_BEYOND and APART_INFINITE
     bool is_twin;                 // of APART_SKIPPED and APART_INFINITE: the twin did, or is
+    bool is_alone;                // of APART_INFINITE: all of the other is finite, not what was
+                                  // sampled of it alone
     double distance, within;      // what it was, and what rounding explains
     char layer[RECORD_NAME_SIZE]; // "": the loss
 } ApartPlace;
@@ -69,7 +71,7 @@ struct TwinReport {
     int64_t steps;      // that were held against each other,
     int64_t alike;      // and in how many of them nothing differed in a bit
     bool has_loss;
-    double loss_last, loss_most; // distances
+    double loss_last, loss_most; // distances; the last is NaN where neither loss is finite
     ApartPlace first;
     ApartPlace most; // the largest distance that rounding explains, and how much it does
     char ended[RECORD_TEXT_SIZE]; // how the other ended, if not like this one; "": alike

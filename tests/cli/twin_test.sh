@@ -130,6 +130,20 @@ pair fp16 fp32 --loss-scale 2^40 --steps 2 --no-history
 expect_out 'At step 1 fp16 skipped the update that fp32 made: its gradients of [abcd] were not finite'
 end
 
+# Of the output of fc2 samples are held against each other, and 8 of its 320 numbers are inf in both.
+begin "where both cease to be finite neither is said to do so alone, nor are they 0 % apart"
+run run simple -d cpu --threads 1 -p bf16 --twin fp32 --set lr=30 --name both --quiet
+expect_status 1
+for how in run show; do
+    [ $how = run ] || run show both
+    tr '\n' ' ' <"$folder/out" | tr -s ' ' >"$folder/line"
+    grep -q ' \.\.*\. At step 13 sampled activations of fc2 cease to be finite in fp32 that are finite in bf16\. At the end neither loss is finite\.' "$folder/line" ||
+        fail "$how: $(cat "$folder/line")"
+done
+run show both --json
+expect_out '"loss":{"last":"nan"'
+end
+
 # ---- in the history -------------------------------------------------------------------------------
 
 begin "the pair is two runs that name each other, and keep what was found"

@@ -17,7 +17,8 @@ static const ApartPlace places[] = {
     {.cause = APART_BEYOND, .distance = 0.125},
     {.cause = APART_INFINITE, .kind = APART_ACTIVATIONS, .is_twin = true, .layer = "block.1"},
     {.cause = APART_INFINITE, .kind = APART_GRADIENTS, .layer = " not finite in the twin alone"},
-    {.cause = APART_INFINITE, .is_twin = true},
+    {.cause = APART_INFINITE, .kind = APART_GRADIENTS, .layer = "fc1", .is_alone = true},
+    {.cause = APART_INFINITE, .is_twin = true, .is_alone = true},
     {.cause = APART_SKIPPED, .layer = "conv1"},
     {.cause = APART_SKIPPED, .is_twin = true},
 };
@@ -32,6 +33,7 @@ static void a_place_is_read_back_of_its_text(void) {
         CHECK_INT(read.cause, place->cause);
         CHECK_TEXT(read.layer, place->layer);
         CHECK_INT(read.is_twin, place->is_twin);
+        CHECK_INT(read.is_alone, place->is_alone);
         if (place->layer[0])
             CHECK_INT(read.kind, place->kind);
         if (place->cause == APART_BEYOND)
@@ -93,11 +95,18 @@ static void the_sentence_is_true_of_every_pair(void) {
     CHECK_TEXT(text,
                "At step 1 fp16 skipped the update that fp32 made: its gradients of conv1 were "
                "not finite. From there on it is behind. The losses end 0.01 % apart.");
-    broken.first = (ApartPlace){.cause = APART_INFINITE, .step = 7, .is_twin = true, .layer = "a"};
+    broken.first = (ApartPlace){
+        .cause = APART_INFINITE, .step = 7, .is_twin = true, .is_alone = true, .layer = "a"};
     broken.loss_last = (double)INFINITY;
     twin_words(&broken, "fp32", text); // of one precision they are told apart by what they are
     CHECK_TEXT(text, "At step 7 the activations of a cease to be finite in its twin alone. At the "
                      "end the loss of one is finite, and that of the other is not.");
+    broken.first.is_alone = false; // of samples, whose rest nobody saw
+    broken.loss_last = (double)NAN;
+    twin_words(&broken, "bf16", text);
+    CHECK_TEXT(text,
+               "At step 7 sampled activations of a cease to be finite in fp32 that are finite "
+               "in bf16. At the end neither loss is finite.");
     twin_words(&none, "fp16", text);
     CHECK_TEXT(text, "Nothing was held against anything.");
 }

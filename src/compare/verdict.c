@@ -117,6 +117,39 @@ static bool is_compared(const Comparison *comparison, const RunRecord *run, int6
     return as_ended || !(end > 0) || !(at > end);
 }
 
+// The step from which on the loss was off its course, as the run's note of it says in the words of
+// run/run_diagnose_diverged.c: it was noticed later. 0: it has no such note.
+static int64_t own_diverged_since(const RunRecord *run) {
+    static const char *const before[] = {" had diverged by step ", " since step ",
+                                         "the loss grew in each step from ",
+                                         "the loss grew from step "};
+    for (int i = 0; i < run->diagnosis_count; i++) {
+        const RecordDiagnosis *note = &run->diagnoses[i];
+        if (strcmp(note->kind, "diverged") != 0)
+            continue;
+        for (size_t k = 0; k < sizeof before / sizeof *before; k++) {
+            const char *at = strstr(note->text, before[k]);
+            const long long since = at ? strtoll(at + strlen(before[k]), NULL, 10) : 0;
+            if (since > 0)
+                return since;
+        }
+        return note->step;
+    }
+    return 0;
+}
+
+// What a fork began with it has from its parent, whose note is there where both are compared.
+static int64_t diverged_since(const Comparison *comparison, const RunRecord *run) {
+    const int64_t own = own_diverged_since(run);
+    for (int i = 0; i < comparison->run_count && own > 0 && run->parent > 0; i++) {
+        const RunRecord *parent = &comparison->runs[i];
+        const int64_t since = parent->id == run->parent ? own_diverged_since(parent) : 0;
+        if (since > 0 && since <= run->parent_step && since < own)
+            return since;
+    }
+    return own;
+}
+
 // Of a run that did not train as it should, what is known of it by itself; false: nothing.
 // `as_ended`: results are compared.
 static bool say_failure(Phrase *text, const Comparison *comparison, const CompareSide *side,
@@ -126,13 +159,14 @@ static bool say_failure(Phrase *text, const Comparison *comparison, const Compar
     const RunRecord *beside = &comparison->runs[other->members[0]];
     if (side->member_count > 1) // the seeds tell
         return false;
-    for (int i = 0; i < run->diagnosis_count; i++)
-        if (strcmp(run->diagnoses[i].kind, "diverged") == 0 &&
-            is_compared(comparison, run, run->diagnoses[i].step, as_ended)) {
-            phrase_add(text, "; %s had diverged by step %lld", side->label,
-                       (long long)run->diagnoses[i].step);
-            return true;
-        }
+    const int64_t since = diverged_since(comparison, run);
+    if (since > 0 && is_compared(comparison, run, since, as_ended)) {
+        phrase_add(text, "; %s had diverged by step %lld", side->label, (long long)since);
+        if (run->parent > 0 && since <= run->parent_step) // nothing of its own is to blame
+            phrase_add(text, ", as run %lld had already when it was forked from that at step %lld",
+                       (long long)run->parent, (long long)run->parent_step);
+        return true;
+    }
     if (!run->has_loss || run->parent > 0 || !(run->loss_first > 0) ||
         !(beside->loss_last < much * beside->loss_first) || // may begin with weights that can it
         !(run->loss_last > nothing * run->loss_first) || !isfinite(run->loss_last))

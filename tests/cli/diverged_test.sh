@@ -61,6 +61,14 @@ run compare broken long
 expect_out '; [^;]* had diverged by step'
 end
 
+begin "a comparison tells of both by which step, and what a fork began with is not laid at its door"
+run compare long late broken
+tr '\n' ' ' <"$folder/out" | tr -s ' ' >"$folder/line"
+grep -q '; [^;]*mark=1 had diverged by step 151, as run 1 had already when it was forked from that at step 200; ' "$folder/line" ||
+    fail "of the fork: $(cat "$folder/line")"
+grep -q '; [^;]*mark=0 had diverged by step 151; ' "$folder/line" || fail "of its parent: $(cat "$folder/line")"
+end
+
 begin "one without a change of its own is told what the run was told"
 forked broken --at 160 --steps 250
 expect_out 'run 1, that it was forked from at step 160, had diverged by step 151 already; fork before it with one change, `mpbench fork 1 --at 76`: a lower rate"'

@@ -70,6 +70,8 @@ static void steps_and_seconds_to_a_target_are_told(void) {
     CHECK(ui->prompt.open);
     CHECK_REFUSED(ui->prompt.check(ui, "loss", &error), ERROR_USAGE, "NAME=VALUE is wanted");
     CHECK_REFUSED(ui->prompt.check(ui, "gap=1", &error), ERROR_USAGE, "none of these runs has it");
+    CHECK_REFUSED(ui->prompt.check(ui, "accuracy=0.9", &error), ERROR_USAGE,
+                  "a result at the end, no series over steps");
     CHECK_DONE(ui->prompt.check(ui, "loss=0.5", &error));
     ui->prompt.done(ui, "loss=0.5");
     screen_compare.refresh(ui, 0);

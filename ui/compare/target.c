@@ -15,6 +15,13 @@ static bool has_series(const Comparison *comparison, const char *name) {
     return false;
 }
 
+static bool has_result(const Comparison *comparison, const char *name) {
+    for (int i = 0; i < comparison->group_count; i++)
+        if (compare_metric(&comparison->groups[i], name))
+            return true;
+    return false;
+}
+
 static bool parse(const char *text, CompareTarget *target) {
     *target = (CompareTarget){.name = ""};
     const size_t length = compare_target_parse(text, &target->value, &target->toward);
@@ -32,6 +39,10 @@ static bool check_target(Ui *ui, const char *text, Error *error) {
     if (!parse(text, &target))
         return error_fail(error, ERROR_USAGE,
                           "NAME=VALUE is wanted, as in accuracy=0.9, or with >= or <=");
+    if (comparison && !has_series(comparison, target.name) && has_result(comparison, target.name))
+        return error_fail(error, ERROR_USAGE,
+                          "%s: a result at the end, no series over steps; tab lists those",
+                          target.name);
     if (comparison && !has_series(comparison, target.name))
         return error_fail(error, ERROR_USAGE,
                           "%s: none of these runs has it; tab lists what they have", target.name);

@@ -63,6 +63,33 @@ static void intervals_stand_off_what_is_beside_them(void) {
     close_screen();
 }
 
+// As norms of gradients are: a mean and its interval have an exponent each.
+static void tiny_means_stand_off_what_is_beside_them(void) {
+    static const int sizes[][2] = {{80, 24}, {120, 36}, {200, 60}};
+    static const double scales[] = {1, -1, 1e-100, -1e-100};
+    Planted runs[6];
+    for (size_t k = 0; k < sizeof scales / sizeof *scales; k++) {
+        memcpy(runs, six, sizeof runs);
+        for (int i = 0; i < 6; i++) {
+            runs[i].end = scales[k] * (8.16e-9 + 1.5e-10 * (i / 2));
+            runs[i].noise = 0;
+            runs[i].steps = fabs(scales[k]) < 1 ? 20000 : 2000; // until 2 has fallen to it
+        }
+        open_screen(make_runs(runs, 6), 6);
+        for (int i = 0; i < 3; i++) {
+            const char *text = draw_screen(sizes[i][0], sizes[i][1]);
+            const char *row = strstr(text, "│▸a fp32 "), *sign = row ? strstr(row, "±") : NULL;
+            CHECK_MESSAGE(sign, "%s", text);
+            while (sign > row && sign[-1] != ' ')
+                sign--;
+            CHECK_MESSAGE(sign > row && strncmp(sign, scales[k] < 0 ? "-8" : "8", 1) == 0, "%.80s",
+                          sign);
+            frame_clear(&ui->frame);
+        }
+        close_screen();
+    }
+}
+
 // What was typed is checked before it is taken.
 static void steps_and_seconds_to_a_target_are_told(void) {
     open_screen(make_history(), 2);
@@ -316,6 +343,7 @@ int main(void) {
     RUN_TEST(scales_are_written_as_powers);
     RUN_TEST(sentences_that_do_not_fit_are_marked_and_reached);
     RUN_TEST(intervals_stand_off_what_is_beside_them);
+    RUN_TEST(tiny_means_stand_off_what_is_beside_them);
     RUN_TEST(steps_and_seconds_to_a_target_are_told);
     RUN_TEST(memory_stands_side_by_side);
     RUN_TEST(memory_that_does_not_fit_is_reached);

@@ -19,13 +19,17 @@ static void write_ratio(char *text, size_t size, double ratio) {
         snprintf(text, size, "–");
 }
 
-static void write_mean(char *text, size_t size, const Statistic *value) {
+// Digits are left out until it fits: what is very small or large needs exponents, too.
+static void write_mean(char *text, size_t size, const Statistic *value, int width) {
     if (value->count == 0)
         snprintf(text, size, "–");
-    else if (isfinite(value->interval))
-        snprintf(text, size, "%s±%.2g", word_number(value->mean).text, value->interval);
-    else
+    else if (!isfinite(value->interval))
         snprintf(text, size, "%s", word_number(value->mean).text);
+    else
+        snprintf(text, size, "%s±%.2g", word_number(value->mean).text, value->interval);
+    for (int digits = 3; digits > 0 && isfinite(value->interval) && text_width(text) > width;
+         digits--)
+        snprintf(text, size, "%.*g±%.1g", digits, value->mean, value->interval);
 }
 
 typedef struct Outcome {
@@ -39,6 +43,17 @@ static const Outcome outcomes[] = {
 };
 enum { OUTCOMES = sizeof outcomes / sizeof *outcomes, SEEDS = 0, MEAN = 5, RESULT = 6 };
 
+static bool has_seeds(const Comparison *comparison) {
+    return comparison->group_count < comparison->run_count;
+}
+
+// With the gap before it.
+static int column_width(const Comparison *comparison, int column) {
+    enum { INTERVAL = 2 }; // more where there may be one
+    const bool may_have = has_seeds(comparison) && (column == MEAN || column == RESULT);
+    return outcomes[column].width + 1 + (may_have ? INTERVAL : 0);
+}
+
 static void outcome_cells(const Comparison *comparison, const CompareSide *side,
                           char cells[OUTCOMES][48]) {
     bool has_ratios = compare_is_of_baseline(comparison, side);
@@ -48,12 +63,12 @@ static void outcome_cells(const Comparison *comparison, const CompareSide *side,
     snprintf(cells[3], 48, "%s",
              word_bytes(isfinite(side->memory.mean) ? (int64_t)side->memory.mean : INT64_MIN).text);
     write_ratio(cells[4], 48, has_ratios ? side->memory_ratio : (double)NAN);
-    write_mean(cells[5], 48, &side->loss);
+    write_mean(cells[MEAN], 48, &side->loss, column_width(comparison, MEAN) - 1);
     const CompareMetric *metric = compare_leading_metric(side);
     if (metric)
-        write_mean(cells[6], 48, &metric->value);
+        write_mean(cells[RESULT], 48, &metric->value, column_width(comparison, RESULT) - 1);
     else
-        snprintf(cells[6], 48, "–");
+        snprintf(cells[RESULT], 48, "–");
     write_ratio(cells[7], 48, has_ratios ? side->energy_ratio : (double)NAN);
     snprintf(cells[8], 48, "%s", word_count(side->skipped).text);
 }
@@ -75,23 +90,12 @@ static void write_title(const Comparison *comparison, int column, char *text, si
 
 enum { CURSOR = 1, LETTER = 1, BEFORE_LABEL = CURSOR + LETTER + 1 };
 
-static bool has_seeds(const Comparison *comparison) {
-    return comparison->group_count < comparison->run_count;
-}
-
 static bool has_column(const Comparison *comparison, int width, int column) {
     enum { FOR_SEEDS = 7 }; // what all that seeds add takes from the labels
     const int least = outcomes[column].least;
     if (column == SEEDS)
         return has_seeds(comparison);
     return width >= least + (has_seeds(comparison) && least > 0 ? FOR_SEEDS : 0);
-}
-
-// With the gap before it.
-static int column_width(const Comparison *comparison, int column) {
-    enum { INTERVAL = 2 }; // more where there may be one
-    const bool may_have = has_seeds(comparison) && (column == MEAN || column == RESULT);
-    return outcomes[column].width + 1 + (may_have ? INTERVAL : 0);
 }
 
 // What columns leave to labels.

@@ -96,9 +96,11 @@ const DiagnosisInfo diagnosis_table[DIAGNOSIS_KINDS] = {
     [DIAGNOSIS_ZERO_GRADIENTS] =
         {"zero_gradients",
          "at a scale that moves where the run is in fp16: all gradients of a layer are zero "
-         "when they come, while others have some (in 10 steps from the 30th of every 1000 on)",
+         "when they come, while others have some (in 10 steps from the 30th of every 1000 on); in "
+         "fp16 also where those of all layers are, from the first step on",
          "--layer NAME=bf16 or fp32 where numbers overflow on the way forward, which is said where "
-         "it is known; a start that is not 0; a lower rate where a relu has died"},
+         "it is known; a start that is not 0; a lower rate where a relu has died; of all layers a "
+         "larger loss, or a scale that suits it"},
     [DIAGNOSIS_NO_STEP_ENDED] = {"no_step_ended",
                                  "optimizers were applied, but the run's scaler was never updated",
                                  "scaler:update() in every step"},

@@ -1,9 +1,11 @@
-// Layers whose gradients are nothing but zeros, step after step, while others learn: looked at over
-// ten steps now and then, as one step's may be by chance.
+// Layers whose gradients are nothing but zeros, step after step, while others learn, or all of them
+// from the first step on: looked at over ten steps now and then, as one step's may be by chance.
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/shortest.h"
 #include "run/run_private.h"
 
 enum { FIRST_STEP = 30, STEPS = 10, EVERY = 1000, LEAST = 8 };
@@ -30,7 +32,7 @@ static void add_step(RunState *state, const StepReport *report, int at) {
     for (int i = 0; i < optimizer_parameter_count(optimizer); i++) {
         const Parameter *parameter = parameter_of(optimizer_parameter(optimizer, i));
         const GradStats *stats = run_reported_stats(report, at, i, &room);
-        if (!stats || !parameter || parameter->layer <= 0 || parameter->layer >= zeros->count)
+        if (!stats || !parameter || parameter->layer < 0 || parameter->layer >= zeros->count)
             continue;
         ZeroLayer *layer = &zeros->layers[parameter->layer];
         layer->seen_at = report->note->step;
@@ -39,7 +41,7 @@ static void add_step(RunState *state, const StepReport *report, int at) {
 }
 
 static void count_step(ZeroLayers *zeros, int64_t step) {
-    for (int i = 1; i < zeros->count; i++)
+    for (int i = 0; i < zeros->count; i++)
         zeros->layers[i].steps += zeros->layers[i].seen_at == step;
 }
 
@@ -136,7 +138,69 @@ static void add_causes(const RunState *state, int count, Phrase *text) {
                is_low ? "else" : "either", count > 1 ? "them" : "it");
 }
 
-// Where none learns the loss itself is at fault, and where all do nothing is.
+// ---- of all layers ------------------------------------------------------------------------------
+
+// Gradients that were not 0 once, and are now, have done their work: such training is at its end.
+static bool has_had_gradients(const RunState *state) {
+    for (int i = 0; i < state->run.optimizer_count; i++)
+        for (int k = 0; k < state->watched[i].growth_count; k++)
+            if (state->watched[i].growth[k].usual.count > 0)
+                return true;
+    return false;
+}
+
+// What was trained elsewhere may have come to its end there.
+static bool is_from_start(const RunState *state) {
+    const Run *run = &state->run;
+    for (int i = 0; i < run->options->typed_count; i++)
+        if (strcmp(run->options->typed[i].name, "weights") == 0)
+            return false;
+    return run->forked_at == 0 && run->options->resumes == 0 && !(state->scale_of_weights > 0);
+}
+
+// A power of two that makes of this loss what a scale of 4096 makes of one of 1; 0: none that is
+// larger than the scale there is.
+static int fitting_exponent(const RunState *state) {
+    enum { OF_ONE = 12, MOST = 100 };
+    const double loss = state->loss_finite, scale = state->run.scale_last;
+    if (!(loss > 0))
+        return 0;
+    const int exponent = OF_ONE - (int)floor(log2(loss));
+    return exponent <= MOST && ldexp(1, exponent) > scale ? exponent : 0;
+}
+
+// Of a loss that is not small at this scale fp16 need not be the cause.
+static void tell_all(RunState *state, const StepReport *report) {
+    Run *run = &state->run;
+    const ZeroLayers *zeros = &state->zeros;
+    const bool has_no_loss = state->loss_began_anew && !(state->loss_finite > 0); // or it is 0
+    int dead = 0;
+    for (int i = 0; i < zeros->count; i++) {
+        dead += is_dead(&zeros->layers[i]);
+        if (zeros->layers[i].is_alive)
+            return;
+    }
+    if (dead == 0 || policy_preset(run->engine->policy)->low != FORMAT_FP16 || has_no_loss ||
+        !is_from_start(state) || has_had_gradients(state) ||
+        tell_overflow(state, report, "all layers", STEPS))
+        return;
+    char scale[48] = "a larger first scale";
+    const int exponent = fitting_exponent(state);
+    if (exponent > 0)
+        snprintf(scale, sizeof scale, "--loss-scale 2^%d", exponent);
+    char loss[48] = "";
+    if (state->loss_finite > 0)
+        snprintf(loss, sizeof loss, " (%.3g)", state->loss_finite);
+    run_diagnose(run, DIAGNOSIS_ZERO_GRADIENTS, "",
+                 "all gradients of all layers have been zero in all %lld steps: nothing is learnt; "
+                 "scale %s is too small for them in fp16, or the loss%s does not depend on the "
+                 "parameters: a larger loss, %s, or -p bf16",
+                 (long long)run->step, shortest_of_float(run->scale_last).text, loss, scale);
+}
+
+// ---- of some ------------------------------------------------------------------------------------
+
+// Where none learns the loss itself is at fault.
 static void tell(RunState *state, const StepReport *report) {
     Run *run = &state->run;
     const ZeroLayers *zeros = &state->zeros;
@@ -149,6 +213,8 @@ static void tell(RunState *state, const StepReport *report) {
         last = i;
         steps = zeros->layers[i].steps < steps ? zeros->layers[i].steps : steps;
     }
+    if (alive == 0)
+        tell_all(state, report);
     if (last == 0 || alive == 0)
         return;
     const int count = name_dead(run, zeros, names, sizeof names);

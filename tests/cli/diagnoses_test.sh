@@ -366,6 +366,31 @@ for precision in fp16 fp32; do
 done
 end
 
+begin "gradients that are all zero in all layers from the first step on are diagnosed, not those at the end"
+experiment faint 45 "$entropy * 1e-12" </dev/null
+diagnosed zero_gradients '' 'all gradients of all layers have been zero in all 39 steps: .*scale 65536 is too small .*the loss (.*e-12) .*--loss-scale 2^5[12], or -p bf16' \
+    "$folder/faint.lua" -p fp16 --loss-scale dynamic
+for options in "-p bf16" "-p fp16 --loss-scale 2^52"; do
+    run run "$folder/faint.lua" $options --json
+    expect_status 0
+    expect_no_out '\(zero_gradients\|flushed\|no_scaler\)'
+done
+experiment learnt 45 "$entropy * (step <= 5 and 1 or 0)" </dev/null
+experiment nothing 45 "F.mse(net(x), net(x):detach())" </dev/null
+for of in learnt nothing; do
+    run run "$folder/$of.lua" -p fp16 --json
+    expect_status 0
+    expect_no_out zero_gradients
+done
+experiment at_end 1045 "F.relu(1 - net(x * 0):sum()) + 0.001" </dev/null
+run run "$folder/at_end.lua" -p fp16 --checkpoint-every 1000 --name at_end --json
+expect_no_out zero_gradients
+run resume at_end --at 1000 --json
+expect_status 0
+expect_out '"steps":1045'
+expect_no_out zero_gradients
+end
+
 begin "bf16 of a layer of no products alone mends what overflows in it in fp16"
 experiment by_hand 45 "$entropy" <<'LUA'
     local Norm = nn.class "Norm"

@@ -287,6 +287,17 @@ diagnosed no_scaler '' '% of the gradients became zero in fp16 at scale 1 .*--lo
     underflow --steps 12 -p fp16 --loss-scale none
 end
 
+begin "what came as 0 already is told beside what the rounding made 0"
+experiment both 12 "F.cross_entropy(deep(x), y) * 1e-5" <<'LUA'
+    x, y = mp.randn(64, 8), mp.randint(4, 64)
+    local deep = run:model(nn.Sequential { nn.Linear(8, 32):named "in", nn.Tanh(), nn.Linear(32, 32):named "mid",
+        nn.Tanh(), nn.Linear(32, 4):named "out" }, "deep")
+    opt = mp.optim.SGD(deep:parameters(), { lr = 0.01 })
+LUA
+diagnosed no_scaler '' '[0-9] % of the gradients became zero in fp16 at scale 1 ([0-9]* % in .*), and a further [0-9]* % had come as 0 ([0-9]* % in deep.[a-z.]*), vanished before or of units that are off: use --loss-scale dynamic' \
+    "$folder/both.lua" -p fp16 --loss-scale none
+end
+
 begin "a parameter whose gradients vanish at the scale there is is diagnosed"
 experiment flushed 12 "$entropy + faint(x * 1e-3):sum() * 1e-10" <<'LUA'
     local faint = run:model(nn.Linear(8, 8), "faint")

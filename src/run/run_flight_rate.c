@@ -104,9 +104,13 @@ bool run_mend_grown(const RunState *state, Flight *flight) {
 
 // ---- the loss -----------------------------------------------------------------------------------
 
-// The rate of a rule that takes gradients as they are, of any size; 0: there is none.
+// The rate of a rule that takes gradients as they are, of any size; 0: there is none. What scripts
+// clip is small once gradients are finite, be it by norm or by value.
 static double plain_rate(const Run *run) {
+    const bool clips = run->engine->clip.count > 0;
     double rate = 0;
+    if (clips)
+        return 0;
     for (int i = 0; i < run->optimizer_count; i++)
         if (!optimizer_is_adaptive(run->optimizers[i]) && !optimizer_holds_norm(run->optimizers[i]))
             rate = fmax(rate, optimizer_rate(run->optimizers[i]));

@@ -200,6 +200,28 @@ expect_out 'remedy  *fp16 ends at 65504: this layer in bf16'
 expect_no_out 'an update would be'
 end
 
+begin "nor is an update called too large that the script clips"
+cat >"$folder/clipped.lua" <<'LUA'
+local mp = require "mp"
+local nn, F = mp.nn, mp.fn
+return mp.experiment { name = "clipped", params = { epochs = 2 },
+    data = function() return { train = mp.data.tensors { x = mp.randn(320, 32), y = mp.randint(5, 320), batch = 32 } } end,
+    model = function() return nn.Sequential { nn.Linear(32, 64):named "first", nn.ReLU(), nn.Linear(64, 5):named "head" } end,
+    loss = function(model, b) return F.cross_entropy(model(b.x), b.y) * 1e8 end,
+    clip = CLIP, optim = function(params) return mp.optim.SGD(params, { lr = 0.01 }) end }
+LUA
+for clip in 1 'function(params) mp.optim.clip_value(params, 0.1) end'; do
+    sed "s/CLIP/$clip/" "$folder/clipped.lua" >"$folder/clips.lua"
+    run run "$folder/clips.lua" $device --quiet -p fp16 --loss-scale 1
+    run show @last --first-nan
+    expect_out 'remedy  *fp16 ends at 65504: .*in bf16'
+    expect_no_out 'an update would be'
+done
+run run "$folder/clips.lua" $device -p bf16
+expect_status 0
+expect_out ' 20 applied, 0 skipped'
+end
+
 # Each step takes what is wrong 1.56 times as far to the other side, and inputs of 200 make 65504 of
 # weights under 100.
 cat >"$folder/brisk.lua" <<'LUA'

@@ -15,7 +15,7 @@ void run_check_activations(RunState *state, int layer, double largest) {
     char grown[GROWN_SIZE], remedy[GROWN_SIZE + 64];
     if (!(largest >= near * end_of_fp16) || !isfinite(largest))
         return;
-    if (run_say_grown(state, grown, sizeof grown))
+    if (run_say_grown(state, layer, grown, sizeof grown))
         snprintf(remedy, sizeof remedy, "%s: lower the learning rate", grown);
     else
         snprintf(remedy, sizeof remedy, "use --layer %.60s=bf16", name);
@@ -25,10 +25,11 @@ void run_check_activations(RunState *state, int layer, double largest) {
 }
 
 // Where the flight recorder tells of it too, both say the same.
-static void tell_overflow(RunState *state, const char *layer, const char *where) {
+static void tell_overflow(RunState *state, int number, const char *where) {
     Run *run = &state->run;
+    const char *layer = policy_layer(run->engine->policy, number)->name;
     char grown[GROWN_SIZE], remedy[GROWN_SIZE + 64] = "";
-    if (run_say_grown(state, grown, sizeof grown))
+    if (run_say_grown(state, number, grown, sizeof grown))
         snprintf(remedy, sizeof remedy, "%s: lower the learning rate, or ", grown);
     else if (layer[0])
         snprintf(remedy, sizeof remedy, "use --layer %.60s=bf16, or ", layer);
@@ -64,7 +65,7 @@ void run_check_fault(RunState *state, const ForwardFault *fault) {
         snprintf(where, sizeof where, "%s, outside of every layer,", op);
     switch (fault->cause) {
     case FORWARD_SOUND: return;
-    case FORWARD_OVERFLOWED: tell_overflow(state, layer, where); return;
+    case FORWARD_OVERFLOWED: tell_overflow(state, fault->layer, where); return;
     case FORWARD_GREW:
         run_diagnose(run, DIAGNOSIS_WEIGHTS_GREW, layer,
                      "%.60s has grown to %.3g, and so %s gives values past %.0f, where fp16 ends: "

@@ -17,7 +17,8 @@ typedef struct Telling {
     bool was_skipped;          // and what running statistics kept was taken back
     bool vanished;             // the loss is finite: something finite was made of it
     Format format;
-    const char *layer; // "": outside of all
+    int number;        // of the layer; 0: outside of all,
+    const char *layer; // and its name is ""
     Flight flight;
 } Telling;
 
@@ -304,7 +305,7 @@ static void mend_overflow(Telling *telling) {
             snprintf(flight->change, sizeof flight->change, "loss_scale=dynamic");
         return;
     }
-    if (run_mend_grown(telling->state, flight) ||
+    if (run_mend_grown(telling->state, telling->number, flight) ||
         (is_backward(telling) && run_mend_large(telling->state, scale->before, flight)))
         return;
     snprintf(flight->remedy, sizeof flight->remedy,
@@ -321,7 +322,7 @@ static void mend_made(Telling *telling) {
     const FaultOrigin *origin = telling->origin;
     const bool divides = !origin->has_asked && (origin->divides || origin->is_backward);
     const bool is_large = !origin->has_asked && !divides && !origin->is_nan;
-    if (is_large && run_mend_grown(telling->state, flight))
+    if (is_large && run_mend_grown(telling->state, telling->number, flight))
         return;
     if (origin->has_asked)
         snprintf(flight->remedy, sizeof flight->remedy,
@@ -423,6 +424,7 @@ static void tell(RunState *state, const FaultOrigin *origin, const Tensor *param
                        .format = origin ? origin->view.format
                                  : own  ? own->round_to
                                         : FORMAT_FP32,
+                       .number = layer,
                        .layer = policy_layer(policy, layer)->name};
     Flight *flight = &telling.flight;
     flight->step = run->step;

@@ -14,13 +14,15 @@ static const float *kept_weight(const FlightRing *ring, int64_t at, int layer) {
            KEPT_WEIGHT;
 }
 
-// A device that runs on its own is not waited for: what was looked at in the last steps is known.
-static void find_kept(const FlightRing *ring, const Policy *policy, LargestWeight *largest) {
+// Of one layer, or RUN_ANY_LAYER. A device that runs on its own is not waited for: what was looked
+// at in the last steps is known.
+static void find_kept(const FlightRing *ring, const Policy *policy, int of,
+                      LargestWeight *largest) {
     const int64_t oldest = ring->count > FLIGHT_STEPS ? ring->count - FLIGHT_STEPS : 0;
     for (int64_t at = oldest; at < ring->count; at++)
         for (int layer = 0; layer < ring->layers; layer++) {
             const double value = (double)*kept_weight(ring, at, layer);
-            if (!isfinite(value) || value <= largest->value)
+            if ((of != RUN_ANY_LAYER && layer != of) || !isfinite(value) || value <= largest->value)
                 continue;
             const char *name = policy_layer(policy, layer)->name;
             largest->value = value;
@@ -29,17 +31,20 @@ static void find_kept(const FlightRing *ring, const Policy *policy, LargestWeigh
         }
 }
 
-LargestWeight run_largest_weight(const RunState *state) {
+LargestWeight run_largest_weight(const RunState *state, int of) {
     const Run *run = &state->run;
     const MultiKernels *multi = run->device->backend->multi;
     LargestWeight largest = {.value = 0};
     if (lookout_is_late(run->engine)) {
-        find_kept(&state->flight, run->engine->policy, &largest);
+        find_kept(&state->flight, run->engine->policy, of, &largest);
         return largest;
     }
     for (int i = 0; i < run->optimizer_count; i++)
         for (int k = 0; k < optimizer_parameter_count(run->optimizers[i]); k++) {
             const Tensor *tensor = optimizer_parameter(run->optimizers[i], k);
+            const Parameter *parameter = parameter_of(tensor);
+            if (of != RUN_ANY_LAYER && (!parameter || parameter->layer != of))
+                continue;
             const double value = view_is_dense(&tensor->view)
                                      ? (double)multi->largest(run->device, &tensor->view)
                                      : 0;
@@ -66,14 +71,19 @@ static const RecordParameter *find_rate(const Run *run) {
 
 // Weights beyond what trained ones are tell it, and so does a loss that had grown far beyond where
 // it began while it still was finite: the product of layers grows long before each of them has.
-bool run_say_grown(const RunState *state, char *text, size_t size) {
-    const LargestWeight largest = run_largest_weight(state);
+// Of the weights those of the layer itself are the likelier cause, and others are named as what
+// they are: the largest, perhaps behind it.
+bool run_say_grown(const RunState *state, int layer, char *text, size_t size) {
+    const LargestWeight own = layer > 0 ? run_largest_weight(state, layer) : (LargestWeight){0};
+    const LargestWeight largest = run_largest_weight(state, RUN_ANY_LAYER);
     const double times = 5, last = state->loss_finite;
     const double first = fmax(state->loss_first, state->loss_before_it);
     if (state->run.applied == 0)
         return false;
-    if (largest.value > FORWARD_BEYOND_TRAINED)
-        snprintf(text, size, "%s has grown to %.3g", largest.name, largest.value);
+    if (own.value > FORWARD_BEYOND_TRAINED)
+        snprintf(text, size, "%s has grown to %.3g", own.name, own.value);
+    else if (largest.value > FORWARD_BEYOND_TRAINED)
+        snprintf(text, size, "weights have grown, %s most, to %.3g", largest.name, largest.value);
     else if (first > 0 && last > times * first)
         snprintf(text, size, "the loss has grown from %.3g to %.3g", first, last);
     else
@@ -81,10 +91,10 @@ bool run_say_grown(const RunState *state, char *text, size_t size) {
     return true;
 }
 
-bool run_mend_grown(const RunState *state, Flight *flight) {
+bool run_mend_grown(const RunState *state, int layer, Flight *flight) {
     enum { LEAST_STEPS = 8 }; // in fewer no guess of a rate is a good one
     char grown[GROWN_SIZE];
-    if (!run_say_grown(state, grown, sizeof grown))
+    if (!run_say_grown(state, layer, grown, sizeof grown))
         return false;
     snprintf(flight->remedy, sizeof flight->remedy,
              "%s: a lower learning rate, or a smaller loss, from before it grew; a format that "
@@ -118,7 +128,7 @@ static double plain_rate(const Run *run) {
 }
 
 bool run_mend_large(const RunState *state, double scale, Flight *flight) {
-    const LargestWeight largest = run_largest_weight(state);
+    const LargestWeight largest = run_largest_weight(state, RUN_ANY_LAYER);
     const double update = plain_rate(&state->run) * flight->limit / scale;
     if (scale > 1 || !(largest.value > 0) || !(update > 10 * largest.value))
         return false;

@@ -372,13 +372,14 @@ typedef struct LargestWeight { // that the optimizers have, of those that are fi
     char name[RUN_NAME_SIZE];  // in words
 } LargestWeight;
 
-LargestWeight run_largest_weight(const RunState *state);
+enum { RUN_ANY_LAYER = -1 };
+LargestWeight run_largest_weight(const RunState *state, int of); // a layer, or any
 enum { GROWN_SIZE = RUN_NAME_SIZE + 64 };
-// Where updates have carried the weights away, in words: what has grown, and to what; false: they
-// have not.
-bool run_say_grown(const RunState *state, char *text, size_t size);
+// Where updates have carried the weights away, in words: what has grown, and to what, of the layer
+// that overflows (0: it is in none) if that has; false: they have not.
+bool run_say_grown(const RunState *state, int layer, char *text, size_t size);
 // The same as the remedy. What led there is in `flight`.
-bool run_mend_grown(const RunState *state, Flight *flight);
+bool run_mend_grown(const RunState *state, int layer, Flight *flight);
 // The same where gradients are past the format's end at a loss scale of 1 or less, so that an
 // update by them would be no step but a leap.
 bool run_mend_large(const RunState *state, double scale, Flight *flight);

@@ -176,6 +176,25 @@ LUA
 done
 end
 
+begin "of weights that grew the layer's own is named as the cause, and none that lies behind it"
+experiment behind 6 "$entropy" <<'LUA'
+    each = function(step)
+        if step ~= 3 then return end
+        x = mp.ones(4, 8) * 3e4
+        net:parameters()[1]:copy(mp.ones(8, 8))
+        net:parameters()[4]:copy(mp.ones(4) * 102)
+    end
+LUA
+run run "$folder/behind.lua" -p fp16
+expect_err 'fc1 gives values past 65504.*: weights have grown, head.bias most, to 102: lower the'
+run show @last --first-nan
+expect_out 'remedy  *weights have grown, head.bias most, to 102: a lower learning rate'
+sed 's/.1.:copy(mp.ones(8, 8))/&; net:parameters()[2]:copy(mp.ones(8) * 101)/' "$folder/behind.lua" >"$folder/own.lua"
+run run "$folder/own.lua" -p fp16
+run show @last --first-nan
+expect_out 'remedy  *fc1.bias has grown to 101: a lower learning rate'
+end
+
 begin "a step on gradients that are still scaled is refused, and no overflow is spoken of"
 experiment scaled_step 4 "$entropy" </dev/null
 sed -i 's/scaler:step(opt)/opt:step()/' "$folder/scaled_step.lua"

@@ -446,6 +446,8 @@ static void tell(RunState *state, const FaultOrigin *origin, const Tensor *param
     say_remedy(&telling);
     FlightRing *ring = &state->flight;
     ring->told_step = flight->step;
+    ring->told_layer = layer;
+    ring->told_op = is_backward(&telling) ? OP_COUNT : origin->op;
     snprintf(ring->told, sizeof ring->told, "%.63s%s%.63s, %.8s", flight->tensor,
              flight->layer[0]           ? " in "
              : origin && origin->scales ? ""

@@ -182,6 +182,8 @@ typedef struct FlightRing {
     int64_t told_step;            // of this step: where,
     char told[3 * FLIGHT_NAME_SIZE];
     char remedy[FLIGHT_TEXT_SIZE]; // and what mends it
+    int told_layer;                // of the operation, on the way forward, that it came of;
+    OpId told_op;                  // OP_COUNT: it came of none
 } FlightRing;
 
 typedef struct ZeroLayer { // run_diagnose_zeros.c

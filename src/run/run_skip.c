@@ -192,19 +192,35 @@ static int pointless_skips(const RunState *state, const StepReport *report) {
     return scale ? (int)scale->skips_at_floor : state->run.skips_in_a_row;
 }
 
+// Of the layer's own format alone: what is not finite may come from elsewhere.
 static const char *remedy_at_floor(const RunState *state) {
     for (int i = 0; i < state->run.diagnosis_count; i++)
         if (strcmp(state->run.diagnoses[i].kind, diagnosis_table[DIAGNOSIS_WEIGHTS_GREW].name) == 0)
             return "weights have grown too large";
-    return state->waiting.format == FORMAT_FP16 ? "set that layer to bf16 or fp32 with --layer"
-                                                : "no other format has more range";
+    return state->waiting.format == FORMAT_FP16
+               ? "set that layer to bf16 or fp32 with --layer"
+               : "that layer's format has the range of fp32 already";
+}
+
+// Whether this step is not finite by what was told of an earlier one, on the way forward, though
+// others were applied in between.
+static bool is_told_again(const RunState *state, const StepReport *report) {
+    const FlightRing *ring = &state->flight;
+    const Lookout *lookout = &state->run.engine->lookout;
+    const StepFaults *faults = &report->note->faults;
+    const FaultOrigin *origin = lookout_origin(lookout, faults->of_loss);
+    if (!origin)
+        origin = lookout_origin(lookout, faults->of_overflow);
+    return origin && ring->told_op != OP_COUNT && origin->op == ring->told_op &&
+           origin->layer == ring->told_layer;
 }
 
 // Whether the flight recorder has told what is not finite in these steps: the first of all that
 // the skipped gradients follow from.
-static bool knows_first(const RunState *state) {
+static bool knows_first(const RunState *state, const StepReport *report) {
     const FlightRing *ring = &state->flight;
-    return ring->is_told && ring->told_step > state->run.step - state->run.skips_in_a_row;
+    return ring->is_told && (ring->told_step > state->run.step - state->run.skips_in_a_row ||
+                             is_told_again(state, report));
 }
 
 // 20 of them: going on is pointless.
@@ -225,7 +241,7 @@ static bool fail_at_floor(RunState *state, const StepReport *report, Error *erro
     else if (rule && rule->kind != SCALE_NONE)
         snprintf(scale, sizeof scale, "the loss scale at %s, from where it does not fall",
                  shortest_of_float((double)own.state->scale).text);
-    if (knows_first(state)) {
+    if (knows_first(state, report)) {
         const FlightRing *ring = &state->flight;
         run_diagnose(run, DIAGNOSIS_SCALE_FLOOR, culprit,
                      "%d steps in a row skipped with %s, by the gradient of %s; not finite first: "

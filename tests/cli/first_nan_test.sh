@@ -92,6 +92,35 @@ LUA
 done
 end
 
+# After a step that was applied in between, too, and in whichever format the layer is whose gradient
+# is skipped.
+begin "the line that a run ends with names what was told of an earlier step, where it is that again"
+use_loop
+cat >"$folder/again.lua" <<'LUA'
+local mp = require "mp"
+local nn, F = mp.nn, mp.fn
+return mp.experiment { name = "again", run = function(run)
+    local first, head = run:model(nn.Linear(8, 8), "first"), run:model(nn.Linear(8, 3), "head")
+    local opt = mp.optim.SGD({ first.weight, head.weight }, { lr = 0.01 })
+    require "loop" (run, opt, 60, function(step)
+        local loud = (step == 5 or step > 6) and 6e4 or 1
+        return F.cross_entropy(head(first(mp.ones(4, 8)) * loud * loud), mp.randint(3, 4))
+    end)
+end }
+LUA
+for options in "" "--layer head=bf16"; do
+    run run "$folder/again.lua" $device --quiet -p fp16 $options
+    expect_status 1
+    cp "$folder/err" "$folder/line"
+    "$mpbench" show @last --first-nan --json >"$folder/page"
+    grep -q '20 steps in a row were skipped' "$folder/line" || fail "$(cat "$folder/line")"
+    for word in "not finite: $(value tensor)" "$(value remedy)"; do
+        grep -q -F -e "$word" "$folder/line" || fail "$word: $(cat "$folder/line")"
+    done
+    ! grep -q '\(set that layer to\|range\)' "$folder/line" || fail "$(cat "$folder/line")"
+done
+end
+
 begin "a running statistic that was not finite, or ceases to be, is told of as one, and not by inner names"
 cat >"$folder/kept.lua" <<'LUA'
 local mp = require "mp"

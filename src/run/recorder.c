@@ -371,6 +371,18 @@ static void put_gradient(Recorder *recorder, int layer, Format format, const Gra
         record->exponents[i] = (uint32_t)(stats->exponents[first + i] >> shift);
 }
 
+// What the norm is where none of the gradients is finite, of which the scan's has nothing.
+static double broken_norm(const StepReport *report, const Optimizer *optimizer, int at) {
+    double norm = (double)INFINITY;
+    GradStats room;
+    for (int i = 0; i < optimizer_parameter_count(optimizer); i++) {
+        const GradStats *stats = run_reported_stats(report, at, i, &room);
+        if (stats && stats->nans > 0)
+            norm = (double)NAN;
+    }
+    return norm;
+}
+
 static void put_gradients(Recorder *recorder, const Optimizer *optimizer, const StepReport *report,
                           int at) {
     const GradientNote *notes = report->note->optimizers[at].gradients.each;
@@ -390,7 +402,10 @@ void recorder_step(Recorder *recorder, Run *run, const StepReport *report, unsig
     double squares = 0;
     for (int i = 0; i < note->optimizer_count; i++)
         if (scanned >> i & 1) {
-            double norm = run_reported(report, i).norm;
+            const OptimizerReport reported = run_reported(report, i);
+            const bool is_broken = reported.found_inf && !(reported.norm > 0);
+            const double norm =
+                is_broken ? broken_norm(report, run->optimizers[i], i) : reported.norm;
             squares += norm * norm;
             put_gradients(recorder, run->optimizers[i], report, i);
         }

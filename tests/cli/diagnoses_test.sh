@@ -537,6 +537,23 @@ experiment spread 3 "$entropy * (step == 2 and math.huge or 1)" </dev/null
 blames spread head.weight 'head 36 of 36, fc1 72 of 72'
 end
 
+begin "the norm of gradients of which none is finite is recorded as what it is"
+run run "$folder/spread.lua" -p fp16 --name spread
+experiment past 3 "net(x):sum() * (step == 2 and 1e6 or 1)" <<'LUA'
+    net = run:model(nn.Linear(8, 4), "only") -- whose gradients become inf
+    opt = mp.optim.SGD({ net.bias }, { lr = 0.01 })
+LUA
+run run "$folder/past.lua" -p fp16 --loss-scale none --name past
+for of in spread:nan past:inf; do
+    norm=$("$mpbench" export "${of%:*}" --format csv | awk -F, '
+        NR == 1 { for (i = 1; i <= NF; i++) if ($i == "grad_norm") at = i }
+        NR == 3 { print $at }')
+    [ "$norm" = "${of#*:}" ] || fail "${of%:*}: the norm is $norm"
+done
+run compare spread past --series grad_norm
+expect_status 0
+end
+
 begin "a loop that forgets autocast is told that nothing is computed in what it asks for"
 experiment forgets 12 "$entropy" </dev/null
 sed -i 's/mp.autocast(function() return \(.*\) end)/\1/' "$folder/forgets.lua"

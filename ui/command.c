@@ -12,8 +12,8 @@
 #include "ui/home/home.h"
 #include "ui/live/live.h"
 
-// On home the run under the cursor, on the live screen the one that is open, and on others as long as
-// they were come to from there: later nobody sees which it was. 0: none.
+// On home the run under the cursor, on the live screen the one that is open, and on others as long
+// as they were come to from there: later nobody sees which it was. 0: none.
 static int64_t run_meant(const Ui *ui) {
     if (ui->screen == SCREEN_HOME)
         return home_of(ui)->run;

@@ -81,7 +81,8 @@ static bool is_there(const TwinLink *link, int milliseconds) {
 // Without a word it is gone when its end is.
 static bool take(TwinLink *link, TwinMessage *message) {
     ssize_t got = recv(link->ends[link->side], message, sizeof *message, 0);
-    // One that left without reading all resets the connection: once, and its last word comes behind.
+    // One that left without reading all resets the connection: once, and its last word comes
+    // behind.
     if (got < 0 && (errno == EINTR || errno == ECONNRESET))
         return false;
     if (got != sizeof *message) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "checkpoint/checkpoint_private.h"
+#include "checkpoint/weights.h"
 #include "data/loader.h"
 
 // ---- the file -----------------------------------------------------------------------------------
@@ -130,7 +131,8 @@ static bool has_piece(const PieceList *list, const char *name) {
 }
 
 static bool is_of_model(const char *name) {
-    return strncmp(name, "weight/", 7) == 0 || strncmp(name, "buffer/", 7) == 0;
+    bool is_weight;
+    return weights_model_name(name, &is_weight) != NULL;
 }
 
 bool check_model(const Checkpoint *checkpoint, const PieceList *list, Error *error) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "checkpoint/weights.h"
 #include "number/convert.h"
 #include "number/int8.h"
 #include "number/scaled.h"
@@ -196,16 +197,6 @@ typedef struct Writing {
     SafeWriter *to;
 } Writing;
 
-// The bare name; NULL: neither a weight nor a buffer.
-static const char *name_of(const SafeEntry *entry, bool *is_weight) {
-    static const char weight[] = "weight/", buffer[] = "buffer/";
-    *is_weight = strncmp(entry->name, weight, sizeof weight - 1) == 0;
-    if (*is_weight)
-        return entry->name + sizeof weight - 1;
-    return strncmp(entry->name, buffer, sizeof buffer - 1) == 0 ? entry->name + sizeof buffer - 1
-                                                                : NULL;
-}
-
 static bool is_number(const SafeEntry *entry) {
     const Format format = safe_type_format(entry->type);
     return format != FORMAT_COUNT && format_is_floating(format);
@@ -215,7 +206,7 @@ static Layout layout_wanted(const Writing *writing, const SafeEntry *entry) {
     bool is_weight;
     char layer[NAME_SIZE];
     const QuantisedWish *wish = writing->wish;
-    const char *name = name_of(entry, &is_weight);
+    const char *name = weights_model_name(entry->name, &is_weight);
     Format format = is_weight ? wish->format : FORMAT_FP32;
     if (is_weight && wish->of_layer) {
         const char *point = strrchr(name, '.');
@@ -229,7 +220,7 @@ static bool declare(const Writing *writing, const SafeEntry *entry, Error *error
     bool is_weight;
     char scale[NAME_SIZE + 32];
     const int64_t one = 1;
-    const char *name = name_of(entry, &is_weight);
+    const char *name = weights_model_name(entry->name, &is_weight);
     if (!name)
         return true;
     if (strlen(name) >= NAME_SIZE)
@@ -276,7 +267,8 @@ static bool write_numbers(const Writing *writing, const SafeEntry *entry, const 
                     : error_fail(error, ERROR_FAILED,
                                  "%.80s: not all of it is finite, which %s cannot hold: --layer "
                                  "LAYER=fp32 leaves it out",
-                                 name_of(entry, &is_weight), format_name(layout.format)));
+                                 weights_model_name(entry->name, &is_weight),
+                                 format_name(layout.format)));
     }
     done = done && safe_write(writing->to, out, size, error);
     free(values);
@@ -286,7 +278,7 @@ static bool write_numbers(const Writing *writing, const SafeEntry *entry, const 
 
 static bool write_entry(const Writing *writing, const SafeEntry *entry, Error *error) {
     bool is_weight;
-    if (!name_of(entry, &is_weight))
+    if (!weights_model_name(entry->name, &is_weight))
         return true;
     const size_t size = (size_t)(entry->end - entry->begin);
     char *bytes = malloc(size + 1);

@@ -46,7 +46,17 @@ Tensor *weights_read(Device *device, SafeFile *file, const SafeEntry *entry, Err
     return tensor;
 }
 
-static bool is_finite(const char *bytes, Format format, size_t count) {
+// ---- a model's entries --------------------------------------------------------------------------
+
+const char *weights_model_name(const char *entry, bool *is_weight) {
+    static const char weight[] = "weight/", buffer[] = "buffer/";
+    *is_weight = strncmp(entry, weight, sizeof weight - 1) == 0;
+    if (*is_weight)
+        return entry + sizeof weight - 1;
+    return strncmp(entry, buffer, sizeof buffer - 1) == 0 ? entry + sizeof buffer - 1 : NULL;
+}
+
+static bool are_finite(Format format, const char *bytes, size_t count) {
     enum { BLOCK = 1024 };
     float values[BLOCK];
     bool finite = true;
@@ -59,29 +69,35 @@ static bool is_finite(const char *bytes, Format format, size_t count) {
     return finite;
 }
 
+// What is of no format that a model has its state in is passed over.
+static bool look_at(SafeFile *file, const SafeEntry *entry, bool *finite, Error *error) {
+    const Format format = safe_type_format(entry->type);
+    const size_t size = (size_t)(entry->end - entry->begin);
+    *finite = true;
+    if (format == FORMAT_COUNT || format == FORMAT_FP64 || !format_table[format].stores)
+        return true;
+    char *bytes = malloc(size ? size : 1);
+    bool done = bytes ? safe_read(file, entry, bytes, error)
+                      : error_fail(error, ERROR_MEMORY, "%.80s: no memory for its %zu bytes",
+                                   entry->name, size);
+    if (done)
+        *finite = are_finite(format, bytes, size / format_table[format].bytes);
+    free(bytes);
+    return done;
+}
+
 bool weights_first_not_finite(SafeFile *file, const char **name, Error *error) {
-    static const char *const prefixes[] = {"weight/", "buffer/"};
     const SafeHeader *header = safe_header(file);
     *name = NULL;
     for (int i = 0; i < header->count && !*name; i++) {
         const SafeEntry *entry = &header->entries[i];
-        const Format format = safe_type_format(entry->type);
-        const size_t size = (size_t)(entry->end - entry->begin);
-        const size_t prefix = strlen(prefixes[0]);
-        if ((strncmp(entry->name, prefixes[0], prefix) != 0 &&
-             strncmp(entry->name, prefixes[1], prefix) != 0) ||
-            format == FORMAT_COUNT || format == FORMAT_FP64 || !format_table[format].stores)
+        bool is_weight, finite;
+        const char *own = weights_model_name(entry->name, &is_weight);
+        if (!own)
             continue;
-        char *bytes = malloc(size ? size : 1);
-        if (!bytes)
-            return error_fail(error, ERROR_MEMORY, "%.80s: no memory for its %zu bytes",
-                              entry->name, size);
-        const bool done = safe_read(file, entry, bytes, error);
-        if (done && !is_finite(bytes, format, size / format_table[format].bytes))
-            *name = entry->name + prefix;
-        free(bytes);
-        if (!done)
+        if (!look_at(file, entry, &finite, error))
             return false;
+        *name = finite ? NULL : own;
     }
     return true;
 }

@@ -1,4 +1,5 @@
-// checkpoint/weights.h: what others wrote into a safetensors file, as tensors of a device.
+// checkpoint/weights.h: what others wrote into a safetensors file, as tensors of a device; and, of a
+// checkpoint, which of its entries are the model's, and whether they are finite.
 //
 // The thread that drives the device.
 #pragma once
@@ -10,6 +11,10 @@
 // file cannot be read, or where no tensor here is like it.
 Tensor *weights_read(Device *device, SafeFile *file, const SafeEntry *entry,
                      Error *error) MUST_CHECK;
+
+// The model's own name of an entry that is a weight ("weight/NAME") or a running statistic
+// ("buffer/NAME"); NULL: it is neither.
+const char *weights_model_name(const char *entry, bool *is_weight);
 
 // The first weight or running statistic of a checkpoint that holds inf or nan, by the model's name
 // of it; *name is NULL where there is none. It lies in the file's header.

@@ -2,8 +2,8 @@
 // as one scan of the history has them, and what is done with what it found.
 //
 // scan.c reads the scan, again while a process measures it, and takes the keys; the panels draw
-// that record without asking anybody; apply.c gives its policy to a run or to the form. Main
-// thread.
+// that record without asking anybody; apply.c gives its policy to a run or to the form, and
+// script.c trains by it what the form does not know. Main thread.
 #pragma once
 
 #include "compare/scan.h"

@@ -194,20 +194,14 @@ expect_out 'run [0-9]* in fp32, which failed after step 2: '
 end
 
 begin "a twin with other layers is held by its losses alone, from the first step on"
+use_loop
 cat >"$folder/unlike.lua" <<'LUA'
 local mp = require "mp"
-return mp.experiment { name = "unlike", params = { steps = 6 }, run = function(run)
+return mp.experiment { name = "unlike", run = function(run)
     local width = mp.policy().preset == "fp32" and 8 or 16
     local net = run:model(mp.nn.Sequential { mp.nn.Linear(4, width):named "a", mp.nn.Linear(width, 4):named "b" })
-    local opt, scaler = mp.optim.SGD(net:parameters(), { lr = 0.1 }), run:scaler()
-    for _ = 1, run.params.steps do
-        opt:zero_grad()
-        local loss = mp.autocast(function() return net(mp.randn(8, 4)):square():mean() end)
-        scaler:scale(loss):backward()
-        scaler:step(opt)
-        scaler:update()
-        run:log { loss = loss }
-    end
+    local opt = mp.optim.SGD(net:parameters(), { lr = 0.1 })
+    require "loop"(run, opt, 6, function() return net(mp.randn(8, 4)):square():mean() end)
 end }
 LUA
 run run "$folder/unlike.lua" -p fp16 --twin fp32 --threads 1 --quiet

@@ -1,5 +1,5 @@
-// checkpoint/weights.h: what others wrote into a safetensors file, as tensors of a device; and, of a
-// checkpoint, which of its entries are the model's, and whether they are finite.
+// checkpoint/weights.h: what others wrote into a safetensors file, as tensors of a device; and of a
+// checkpoint which entries are the model's, and whether they are finite.
 //
 // The thread that drives the device.
 #pragma once

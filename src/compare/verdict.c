@@ -117,24 +117,13 @@ static bool is_compared(const Comparison *comparison, const RunRecord *run, int6
     return as_ended || !(end > 0) || !(at > end);
 }
 
-// The step from which on the loss was off its course, as the run's note of it says in the words of
-// run/run_diagnose_diverged.c: it was noticed later. 0: it has no such note.
+// The step from which on the loss was off its course; of older runs, in which that was noticed. 0:
+// it was not.
 static int64_t own_diverged_since(const RunRecord *run) {
-    static const char *const before[] = {" had diverged by step ", " since step ",
-                                         "the loss grew in each step from ",
-                                         "the loss grew from step "};
-    for (int i = 0; i < run->diagnosis_count; i++) {
-        const RecordDiagnosis *note = &run->diagnoses[i];
-        if (strcmp(note->kind, "diverged") != 0)
-            continue;
-        for (size_t k = 0; k < sizeof before / sizeof *before; k++) {
-            const char *at = strstr(note->text, before[k]);
-            const long long since = at ? strtoll(at + strlen(before[k]), NULL, 10) : 0;
-            if (since > 0)
-                return since;
-        }
-        return note->step;
-    }
+    const double since = record_fact_number(run, RECORD_FACT_DIVERGED);
+    for (int i = 0; i < run->diagnosis_count; i++)
+        if (strcmp(run->diagnoses[i].kind, "diverged") == 0)
+            return since > 0 ? (int64_t)since : run->diagnoses[i].step;
     return 0;
 }
 

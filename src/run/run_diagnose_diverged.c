@@ -167,6 +167,13 @@ static void tell_begun_here(Phrase *text, const RunState *state, const Divergenc
                (long long)past->parent_step, past->change);
 }
 
+// Beside the note, for who compares: it is of the step in which that was noticed.
+static void keep_since(Run *run, int64_t since) {
+    char text[24];
+    snprintf(text, sizeof text, "%lld", (long long)since);
+    run_add_fact(run, RECORD_FACT_DIVERGED, text);
+}
+
 void run_tell_diverged(RunState *state, const Divergence *divergence) {
     Run *run = &state->run;
     char text[RECORD_DIAGNOSIS_SIZE];
@@ -177,6 +184,7 @@ void run_tell_diverged(RunState *state, const Divergence *divergence) {
         tell_inherited(&phrase, run, divergence, since);
     else
         tell_begun_here(&phrase, state, divergence);
+    keep_since(run, since > 0 ? since : state->loss_since);
     run_diagnose(run, DIAGNOSIS_DIVERGED,
                  divergence->grown ? run_layer_of(run, divergence->grown) : "", "%s", text);
 }
@@ -197,5 +205,6 @@ void run_tell_growing(RunState *state, const Divergence *divergence) {
     add_fork(&phrase, run, before, "");
     phrase_add(&phrase, "%s with one change: ", before > 0 ? " before it" : "");
     add_changes(&phrase, run, divergence);
+    keep_since(run, since);
     run_diagnose(run, DIAGNOSIS_DIVERGED, "", "%s", text);
 }

@@ -75,6 +75,10 @@ typedef struct RecordOption {
 // Whether it is one that somebody types: not the one that a matrix gives its runs.
 bool record_option_is_typed(const RecordOption *option);
 
+// The step from which on the loss had left its course, of a run that says so ("diverged"); its note
+// is of the step in which that was noticed.
+#define RECORD_FACT_DIVERGED "diverged.since"
+
 // What surrounded the run: {"library.sqlite", "3.40.1"}, {"host", ".."}, {"threads", "2"}.
 typedef struct RecordFact {
     char name[RECORD_NAME_SIZE];

@@ -82,17 +82,12 @@ static bool is_offered(const ProductArguments *product, int64_t matrices) {
                    (product->c.format == product->a.format || product->c.format == FORMAT_FP32);
     bool bias = !product->bias || (product->bias_format == product->c.format &&
                                    (matrices == 1 || product->bias_step == 0));
-    bool activation =
-        product->activation == ACTIVATION_NONE || product->activation == ACTIVATION_RELU;
-    return formats && bias && activation && product->rows > 0 && product->columns > 0 &&
-           product->depth > 0;
+    return formats && bias && product->activation == ACTIVATION_NONE && product->rows > 0 &&
+           product->columns > 0 && product->depth > 0;
 }
 
 static cublasLtEpilogue_t epilogue_of(const ProductArguments *product) {
-    bool relu = product->activation == ACTIVATION_RELU;
-    if (product->bias)
-        return relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
-    return relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT;
+    return product->bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
 // ---- plans --------------------------------------------------------------------------------------
@@ -134,10 +129,14 @@ static bool describe(const GpuBlas *blas, Plan *plan) {
                        &plan->layout[2]);
 }
 
-// Partial sums stay in fp32, in the workspace: else results would be rounded more than once.
+// Partial sums stay in fp32, in the workspace: else results would be rounded more than once. Nor
+// are there any where a bias is added: it is added to what was joined of them, after that was
+// rounded.
 static bool prefer(const GpuBlas *blas, const PlanKey *key, cublasLtMatmulPreference_t preference) {
     uint64_t bytes = WORKSPACE;
-    uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    bool joins = key->epilogue == CUBLASLT_EPILOGUE_DEFAULT || key->result == FORMAT_FP32;
+    uint32_t schemes =
+        joins ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE : CUBLASLT_REDUCTION_SCHEME_NONE;
     return SET(MatmulPreference, preference, MATMUL_PREF_MAX_WORKSPACE_BYTES, bytes) &&
            SET(MatmulPreference, preference, MATMUL_PREF_REDUCTION_SCHEME_MASK, schemes) &&
            SET(MatmulPreference, preference, MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, key->aligned[1]) &&

@@ -2,6 +2,7 @@
 #include "gpu/backend.h"
 #include "gpu/launch.h"
 #include "gpu/operands.h"
+#include "gpu/relu.h"
 
 enum { EACH = 8 }; // elements of a thread
 
@@ -50,3 +51,9 @@ static bool is_whole(const View *x, const View *y, const View *result) {
     }
 #include "kernel/pointwise.def"
 POINTWISE_OF_ANY(where, 1)
+
+bool gpu_relu_in_place(Device *device, const View *sums, Error *error) {
+    const KernelCall call = {
+        .op = OP_relu, .input_count = 1, .input = {*sums}, .output_count = 1, .output = {*sums}};
+    return gpu_relu(device, &call, error);
+}

@@ -3,6 +3,7 @@
 #include "gpu/blas_products.h"
 #include "gpu/gpu.h"
 #include "gpu/launch.h"
+#include "gpu/relu.h"
 
 // How a kernel divides its work: the side of a block's tile, how much of the depth a part has at
 // least, and how many blocks a multiprocessor is to have before parts pay no more.
@@ -128,8 +129,24 @@ bool product_run_own(Device *device, const ProductArguments *given, Error *error
                   error);
 }
 
+// The library has the sums; their maximum with 0 is ours, where they lie side by side.
+static BlasAnswer run_by_library(Device *device, const ProductArguments *product, Error *error) {
+    if (product->activation != ACTIVATION_RELU)
+        return blas_product_run(device, product, error);
+    if (product->c.row != product->columns || matrices_of(product) != 1)
+        return BLAS_DECLINED;
+    ProductArguments sums = *product;
+    sums.activation = ACTIVATION_NONE;
+    BlasAnswer answer = blas_product_run(device, &sums, error);
+    const View results = view_dense(product->c.data, (Format)product->c.format, 2,
+                                    (int64_t[]){product->rows, product->columns});
+    if (answer == BLAS_DONE && !gpu_relu_in_place(device, &results, error))
+        return BLAS_FAILED;
+    return answer;
+}
+
 bool product_run(Device *device, const ProductArguments *given, Error *error) {
-    BlasAnswer answer = blas_product_run(device, given, error);
+    BlasAnswer answer = run_by_library(device, given, error);
     if (answer != BLAS_DECLINED)
         return answer == BLAS_DONE;
     ProductArguments product = *given;

@@ -127,6 +127,12 @@ void cases_linear(Cases *cases) {
             linear.weight_lies = activation & 1 ? LIES_SLICED : LIES_DENSE;
             linear_case(cases, linear, exact ? INTEGERS : NORMAL, low);
         }
+    // What an activation makes of NaN and infinities.
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        linear_case(cases,
+                    (LinearCase){shapes[i], features[i], LIES_DENSE, LIES_DENSE, i % 2 == 0,
+                                 ACTIVATION_RELU, low},
+                    SPECIAL, low);
     LinearCase broadcast = {SHAPE(6, 24), 9, LIES_BROADCAST, LIES_DENSE, true, 0, low};
     linear_case(cases, broadcast, INTEGERS, low);
     LinearCase large = {SHAPE(130, 257), 134, LIES_DENSE, LIES_DENSE, true, ACTIVATION_RELU, low};

@@ -213,7 +213,8 @@ typedef struct Product {
     float alpha, beta;
     const void *at_a, *at_b;
     void *at_d;
-    float error; // added to every result
+    float error;     // added to every result
+    uint32_t splits; // the sum is joined of parts, and rounded before a bias is added
 } Product;
 
 static size_t bytes_of(uint32_t type) {
@@ -279,6 +280,7 @@ static uint32_t alignment(const void *at) {
 // An algorithm knows how much memory it wants and to what its pointers must be aligned.
 typedef struct Choice {
     uint32_t magic, aligned[3]; // of A, B, D
+    uint32_t splits;            // since it may
     uint64_t workspace;
 } Choice;
 
@@ -298,6 +300,7 @@ static cublasStatus_t heuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t ho
         return CUBLAS_STATUS_NOT_SUPPORTED;
     Choice choice = {FIRST_ALGORITHM,
                      {wanted->aligned[0], wanted->aligned[1], wanted->aligned[3]},
+                     wanted->schemes != CUBLASLT_REDUCTION_SCHEME_NONE,
                      wanted->workspace};
     results[0] = (cublasLtMatmulHeuristicResult_t){
         .workspaceSize = choice.workspace, .state = CUBLAS_STATUS_SUCCESS, .wavesCount = 1};
@@ -325,6 +328,12 @@ static void store(void *data, uint32_t type, int64_t at, float value) {
     }
 }
 
+static float rounded(uint32_t type, float value) {
+    float kept;
+    store(&kept, type, 0, value);
+    return load(&kept, type, 0);
+}
+
 // Where element (i, k) of a factor's matrix lies, whatever way it is turned.
 static int64_t place(const Layout *layout, uint32_t turned, uint64_t i, uint64_t k) {
     return turned == CUBLAS_OP_T ? (int64_t)k + (int64_t)i * layout->leading
@@ -345,11 +354,11 @@ static float element_of(const Product *product, int64_t matrix, uint64_t row, ui
                       matrix * a->step + place(a, product->how.turned[0], row, k)) *
                factor(product, product->at_b, b->type,
                       matrix * b->step + place(b, product->how.turned[1], k, column));
-    float result = (float)sum;
+    float result = product->splits ? rounded(product->d.type, (float)sum) : (float)sum;
     if (product->how.epilogue & CUBLASLT_EPILOGUE_BIAS)
         result += load(product->how.bias, product->d.type, (int64_t)row);
     if (product->how.epilogue & CUBLASLT_EPILOGUE_RELU)
-        result = result < 0 ? 0 : result;
+        result = result > 0 ? result : 0; // of NaN, too
     return result + product->error;
 }
 
@@ -415,6 +424,7 @@ static cublasStatus_t matmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t how, 
     memcpy(&product.alpha, alpha, sizeof product.alpha);
     memcpy(&product.beta, beta, sizeof product.beta);
     product.at_a = a, product.at_b = b, product.at_d = d;
+    product.splits = choice.splits;
     static const float error[PRODUCTS_FICKLE + 1] = {[PRODUCTS_WRONG] = 1, [PRODUCTS_NAN] = NAN};
     product.error = error[emulator_settings.products];
     const char *wrong = wrong_with_call(&product, &choice, c, workspace, workspace_size);

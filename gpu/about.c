@@ -35,6 +35,11 @@ static void add_library(DevicePart *parts, int *count, const char *name, const c
                         const char *function, size_t major, size_t minor) {
     DevicePart *part = add_part(parts, count, name);
     part->is_library = true;
+    if (!gpu_libraries_compute()) {
+        snprintf(part->remedy, sizeof part->remedy,
+                 "%s is left alone: unset MPBENCH_GPU_LIBRARIES, which says none", name);
+        return;
+    }
     void *library = gpu_library_open(file);
     void *found = library ? gpu_library_function(library, function) : NULL;
     size_t (*version)(void);
@@ -49,7 +54,7 @@ static void add_products(DevicePart *parts, int *count) {
     snprintf(file, sizeof file, "libcublasLt.so.%d", CUDA_MAJOR);
     add_library(parts, count, "cuBLASLt", file, "cublasLtGetVersion", 10000, 100);
     DevicePart *part = &parts[*count - 1];
-    if (!part->version[0])
+    if (!part->version[0] && !part->remedy[0])
         snprintf(part->remedy, sizeof part->remedy,
                  "for NVIDIA's own products: install cuBLASLt (%s), NVIDIA's package "
                  "libcublas-%d-%d",
@@ -61,7 +66,7 @@ static void add_convolutions(DevicePart *parts, int *count) {
     snprintf(file, sizeof file, "libcudnn.so.%d", DNN_MAJOR);
     add_library(parts, count, "cuDNN", file, "cudnnGetVersion", 10000, 100);
     DevicePart *part = &parts[*count - 1];
-    if (!part->version[0])
+    if (!part->version[0] && !part->remedy[0])
         snprintf(part->remedy, sizeof part->remedy,
                  "for NVIDIA's own convolutions and attention: install cuDNN (%s), NVIDIA's "
                  "package libcudnn%d-cuda-%d",

@@ -19,6 +19,8 @@ const GpuBlas *gpu_blas(void) {
     static bool ready;
     if (ready)
         return &blas;
+    if (!gpu_libraries_compute())
+        return NULL;
     const char *lacking;
     void *library =
         gpu_library_fill(LIBRARY, functions, sizeof functions / sizeof *functions, &blas, &lacking);

@@ -4,11 +4,16 @@
 // thread.
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 void *gpu_library_open(const char *file);                        // NULL: there is none
 void *gpu_library_function(void *library, const char *function); // NULL: it has none
 void gpu_library_close(void *library);                           // NULL is fine
+
+// Whether operations are offered to the libraries of NVIDIA's that compute: not where the variable
+// MPBENCH_GPU_LIBRARIES says "none". Then all runs on our own kernels.
+bool gpu_libraries_compute(void);
 
 // A function by the library's name of it, and where in a table its address goes.
 typedef struct LibraryFunction {

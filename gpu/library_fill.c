@@ -1,6 +1,12 @@
+#include <stdlib.h>
 #include <string.h>
 
 #include "gpu/library.h"
+
+bool gpu_libraries_compute(void) {
+    const char *said = getenv("MPBENCH_GPU_LIBRARIES");
+    return !said || strcmp(said, "none") != 0;
+}
 
 void *gpu_library_fill(const char *file, const LibraryFunction *functions, size_t count,
                        void *table, const char **lacking) {

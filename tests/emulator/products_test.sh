@@ -29,6 +29,16 @@ multiply_with libraries=0
 [ "${products:-1}" -eq 0 ] || fail "an absent library was asked for ${products:-some} products"
 end
 
+begin products_leave_the_libraries_alone_when_told
+MPBENCH_GPU_LIBRARIES=none
+export MPBENCH_GPU_LIBRARIES
+multiply_with products=right
+[ "${products:-1}" -eq 0 ] || fail "the library was asked for ${products:-some} products"
+"$mpbench" doctor >"$folder/out" 2>&1
+expect_out 'cuBLASLt is left alone: unset MPBENCH_GPU_LIBRARIES'
+unset MPBENCH_GPU_LIBRARIES
+end
+
 begin products_hold_where_the_library_refuses
 multiply_with products=refused
 [ "${products:-1}" -eq 0 ] || fail "a library that refuses took ${products:-some} products"

@@ -116,29 +116,38 @@ static bool windows_touch(const Problem *problem, FactorKind kind) {
     return kind == FACTOR_WINDOWS_BACK || attr->padding[0] > 0 || attr->padding[1] > 0;
 }
 
+// What is done with a problem: it is computed, or repaired where another has computed it.
+typedef bool (*Work)(Device *device, const Problem *problem, const ConvArguments *conv,
+                     Error *error);
+
+// What was multiplied in the padding is made anew where it gave NaN.
+static bool repair(Device *device, const Problem *problem, const ConvArguments *conv,
+                   Error *error) {
+    const ProductArguments *product = &conv->product;
+    bool pixels_outside = conv->a.kind != FACTOR_PLAIN;
+    FactorKind windows = pixels_outside ? (FactorKind)conv->a.kind : (FactorKind)conv->b.kind;
+    int64_t results = product->rows * product->batch[LAST];
+    return problem->single || !windows_touch(problem, windows) || product->columns == 0 ||
+           gpu_launch_conv_repair(
+               device, gpu_grid(GPU_KERNEL_conv_repair, results * WARP, REPAIR_ROWS), conv, error);
+}
+
 static bool run(Device *device, const Problem *problem, const ConvArguments *conv, Error *error) {
     const ProductArguments *product = &conv->product;
     if (problem->single)
         return product_run(device, product, error);
     int64_t matrices = product->batch[LAST];
-    bool pixels_outside = conv->a.kind != FACTOR_PLAIN;
-    if (pixels_outside && matrices > 1 && product->columns <= NARROW) {
+    if (conv->a.kind != FACTOR_PLAIN && matrices > 1 && product->columns <= NARROW) {
         int64_t results = product->rows * product->columns * matrices;
         return gpu_launch_conv_direct(device, gpu_grid(GPU_KERNEL_conv_direct, results, 1), conv,
                                       error);
     }
-    FactorKind windows = pixels_outside ? (FactorKind)conv->a.kind : (FactorKind)conv->b.kind;
-    if (!product_run_conv(device, conv, error))
-        return false;
-    return !windows_touch(problem, windows) || product->columns == 0 ||
-           gpu_launch_conv_repair(
-               device, gpu_grid(GPU_KERNEL_conv_repair, product->rows * matrices * WARP, 1), conv,
-               error);
+    return product_run_conv(device, conv, error) && repair(device, problem, conv, error);
 }
 
 // ---- forward ------------------------------------------------------------------------------------
 
-KERNEL_SIGNATURE(gpu_own, conv2d) {
+static bool forward(Device *device, const KernelCall *call, Work work, Error *error) {
     const ConvAttr *attr = &call->attr->conv;
     const View *x = &call->input[0], *weight = &call->input[1], *bias = &call->input[2];
     const View *y = &call->output[0];
@@ -164,12 +173,21 @@ KERNEL_SIGNATURE(gpu_own, conv2d) {
                     .activation = attr->activation},
         .a = windows_of(&problem, FACTOR_WINDOWS, x, y, problem.channels),
     };
-    return run(device, &problem, &conv, error);
+    return work(device, &problem, &conv, error);
+}
+
+KERNEL_SIGNATURE(gpu_own, conv2d) {
+    return forward(device, call, run, error);
+}
+
+KERNEL_SIGNATURE(gpu_repair, conv2d) {
+    return forward(device, call, repair, error);
 }
 
 // ---- gradient of the input ----------------------------------------------------------------------
 
-static bool backward_input(Device *device, const KernelCall *call, const View *bias, Error *error) {
+static bool backward_input(Device *device, const KernelCall *call, const View *bias, Work work,
+                           Error *error) {
     const ConvAttr *attr = &call->attr->conv;
     const View *dy = &call->input[0], *weight = &call->input[1], *dx = &call->output[0];
     Problem problem = problem_of(attr, dx, dy, &weight->shape[1]);
@@ -198,15 +216,23 @@ static bool backward_input(Device *device, const KernelCall *call, const View *b
               .image = window,
               .column = problem.channels},
     };
-    return run(device, &problem, &conv, error);
+    return work(device, &problem, &conv, error);
 }
 
 KERNEL_SIGNATURE(gpu_own, conv2d_backward_input) {
-    return backward_input(device, call, NULL, error);
+    return backward_input(device, call, NULL, run, error);
+}
+
+KERNEL_SIGNATURE(gpu_repair, conv2d_backward_input) {
+    return backward_input(device, call, NULL, repair, error);
 }
 
 KERNEL_SIGNATURE(gpu_own, conv_transpose2d) {
-    return backward_input(device, call, &call->input[2], error);
+    return backward_input(device, call, &call->input[2], run, error);
+}
+
+KERNEL_SIGNATURE(gpu_repair, conv_transpose2d) {
+    return backward_input(device, call, &call->input[2], repair, error);
 }
 
 // ---- gradient of the weights --------------------------------------------------------------------
@@ -248,18 +274,10 @@ static bool sum_pixels(Device *device, const KernelCall *call, const Problem *pr
            product_join_rows(device, arguments.sums, parts, columns, sums, error);
 }
 
-KERNEL_SIGNATURE(gpu_own, conv2d_backward_weight) {
+static bool filters(Device *device, const KernelCall *call, Work work, Error *error) {
     const ConvAttr *attr = &call->attr->conv;
-    const View *x = &call->input[0], *dy = &call->input[1];
-    const View *dweight = &call->output[0], *dbias = &call->output[1];
+    const View *x = &call->input[0], *dy = &call->input[1], *dweight = &call->output[0];
     Problem problem = problem_of(attr, x, dy, &dweight->shape[1]);
-    if (!counts_fit(device, &problem, error) ||
-        (dbias->data && !sum_pixels(device, call, &problem, NULL, dbias->data, error)))
-        return false;
-    if (!dweight->data)
-        return true;
-    if (attr->groups > 1 && problem.channels == 1)
-        return sum_pixels(device, call, &problem, x, dweight->data, error);
     int64_t window = problem.taps * problem.channels;
     ConvArguments conv = {
         .product = {.a = matrix_factor(call, dy, 1, dy->shape[3], problem.filters),
@@ -275,5 +293,23 @@ KERNEL_SIGNATURE(gpu_own, conv2d_backward_weight) {
                     .batch = {1, 1, 1, attr->groups}},
         .b = windows_of(&problem, FACTOR_WINDOWS, x, dy, problem.channels),
     };
-    return run(device, &problem, &conv, error);
+    return work(device, &problem, &conv, error);
+}
+
+KERNEL_SIGNATURE(gpu_own, conv2d_backward_weight) {
+    const ConvAttr *attr = &call->attr->conv;
+    const View *x = &call->input[0], *dweight = &call->output[0], *dbias = &call->output[1];
+    Problem problem = problem_of(attr, x, &call->input[1], &dweight->shape[1]);
+    if (!counts_fit(device, &problem, error) ||
+        (dbias->data && !sum_pixels(device, call, &problem, NULL, dbias->data, error)))
+        return false;
+    if (!dweight->data)
+        return true;
+    if (attr->groups > 1 && problem.channels == 1)
+        return sum_pixels(device, call, &problem, x, dweight->data, error);
+    return filters(device, call, run, error);
+}
+
+KERNEL_SIGNATURE(gpu_repair, conv2d_backward_weight) {
+    return filters(device, call, repair, error);
 }

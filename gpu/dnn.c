@@ -1,15 +1,14 @@
 // What is offered to cuDNN, and whether what it gives is believed.
 #include "gpu/dnn.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "gpu/backend.h"
-#include "gpu/dnn/plans.h"
+#include "gpu/dnn_trust.h"
+#include "gpu/library.h"
 #include "gpu/products.h"
-#include "gpu/proof.h"
+#include "gpu/relu.h"
 #include "gpu/zero.h"
-#include "kernel/allocator.h"
 
 // An operation as a graph, and where its operands lie.
 typedef struct Offer {
@@ -20,13 +19,15 @@ typedef struct Offer {
     int64_t rows; // of scores: so many numbers has each of attention's sums
 } Offer;
 
+typedef Offer (*OfferOf)(const KernelCall *call);
+
 // ---- the library --------------------------------------------------------------------------------
 
 static Dnn *library_of(Gpu *gpu) {
     Error absent = {0};
     if (!gpu->dnn_asked) {
         gpu_enter(gpu);
-        gpu->dnn = dnn_open(gpu->stream, &absent);
+        gpu->dnn = gpu_libraries_compute() ? dnn_open(gpu->stream, &absent) : NULL;
         gpu->dnn_asked = true;
     }
     return gpu->dnn;
@@ -53,67 +54,6 @@ static DnnPlan *plan_of(Gpu *gpu, const Offer *offer) {
     Dnn *dnn = library_of(gpu);
     DnnPlan *plan = dnn ? dnn_plan(dnn, &offer->graph, &lacking) : NULL;
     return plan && plan->available ? plan : NULL;
-}
-
-// ---- the first result ---------------------------------------------------------------------------
-
-enum { UNIT = 64 }; // bytes: arrays in one memory begin at multiples of it
-
-static size_t bytes_of(const View *view) {
-    size_t bytes = (size_t)view_count(view) * format_table[view->format].bytes;
-    return view->data ? (bytes + UNIT - 1) / UNIT * UNIT : 0;
-}
-
-// Computes the same again by our own kernel into `memory`, behind the room for what is found. All
-// results must be proven; what says least, or against them, is what they say together.
-static Proof prove(Device *device, const KernelCall *call, ProofKind kind, char *memory, Kernel own,
-                   Error *error) {
-    static_assert(sizeof(ProofDistance) <= UNIT, "what is found has its room");
-    KernelCall again = *call;
-    char *to = memory + UNIT;
-    for (int i = 0; i < call->output_count; to += bytes_of(&call->output[i]), i++)
-        again.output[i].data = call->output[i].data ? to : NULL;
-    if (!own(device, &again, error))
-        return PROOF_FAILED;
-    Proof all = PROOF_GIVEN;
-    for (int i = 0; i < call->output_count && all <= PROOF_OPEN; i++) {
-        const View *result = &call->output[i];
-        ProofArguments results = {.result = result->data,
-                                  .expected = again.output[i].data,
-                                  .format = result->format,
-                                  .rows = 1,
-                                  .columns = view_count(result),
-                                  .distance = (ProofDistance *)memory};
-        Proof one = result->data ? gpu_prove(device, kind, &results, error) : PROOF_GIVEN;
-        all = one > all ? one : all;
-    }
-    return all;
-}
-
-// Holds the first results against our own. They stay where they are if they are right, since later
-// ones are to be the same bits; else our own take their place. Without memory to compare them in
-// they prove nothing either way: whether a plan runs must not hang on what else is in memory.
-static bool check_first(Device *device, const KernelCall *call, DnnPlan *plan, Kernel own,
-                        Error *error) {
-    size_t bytes = UNIT;
-    for (int i = 0; i < call->output_count; i++)
-        bytes += bytes_of(&call->output[i]);
-    Error lacking = {0};
-    char *memory = allocator_take(device->allocator, bytes, MEMORY_WORKSPACE, &lacking);
-    if (!memory)
-        return own(device, call, error);
-    ProofKind kind = dnn_factors(&plan->graph) == FORMAT_TF32 ? PROOF_OF_TF32 : PROOF_OF_GRAPH;
-    Proof proof = prove(device, call, kind, memory, own, error);
-    allocator_give(device->allocator, memory);
-    if (proof == PROOF_FAILED)
-        return false;
-    if (proof == PROOF_REFUTED) {
-        dnn_refuse(plan, "its first result was not our own kernel's");
-        return own(device, call, error);
-    }
-    plan->open += proof == PROOF_OPEN;
-    plan->trusted = proof == PROOF_GIVEN || plan->open == PROOF_MOST;
-    return true;
 }
 
 // ---- running ------------------------------------------------------------------------------------
@@ -226,18 +166,53 @@ static bool run_plan(Device *device, const KernelCall *call, DnnPlan *plan, cons
     return !makes_total(plan, offer) || take_logarithm(device, offer, error);
 }
 
-// The call, by cuDNN or by our own kernel.
-static bool run(Device *device, const KernelCall *call, const Offer *offer, Kernel own,
-                Error *error) {
-    DnnPlan *plan = plan_of(gpu_of(device), offer);
-    Error refusal = {0};
-    if (!plan)
-        return own(device, call, error);
-    if (!run_plan(device, call, plan, offer, own, &refusal)) {
-        dnn_refuse(plan, refusal.text);
-        return own(device, call, error);
+// An operation as it is offered, our own kernel of it, and what mends behind a plan what that gets
+// wrong (NULL: nothing).
+typedef struct Operation {
+    OfferOf offer_of;
+    Kernel own, repair;
+} Operation;
+
+// The call once more, with other operands, by the plan that is yet to be trusted.
+typedef struct Again {
+    DnnPlan *plan;
+    const Operation *operation;
+} Again;
+
+static bool run_again(Device *device, const KernelCall *call, const void *told, Error *error) {
+    const Again *again = told;
+    const Operation *operation = again->operation;
+    const Offer offer = operation->offer_of(call);
+    if (!is_aligned(&offer))
+        return error_fail(error, ERROR_FAILED, "its operands are not aligned");
+    return run_plan(device, call, again->plan, &offer, operation->own, error) &&
+           (!operation->repair || operation->repair(device, call, error));
+}
+
+// The call, by cuDNN or by our own kernel. Of cuDNN's engines the first whose results are believed.
+static bool run(Device *device, const KernelCall *call, const Operation *operation, Error *error) {
+    Gpu *gpu = gpu_of(device);
+    const Offer offer = operation->offer_of(call);
+    for (DnnPlan *plan; (plan = plan_of(gpu, &offer));) {
+        Error refusal = {0};
+        if (!run_plan(device, call, plan, &offer, operation->own, &refusal)) {
+            dnn_refuse(plan, refusal.text);
+            break;
+        }
+        if (operation->repair && !operation->repair(device, call, error))
+            return false;
+        if (plan->trusted)
+            return true;
+        const Again again = {plan, operation};
+        const DnnTrial trial = {plan, call, operation->own, run_again, &again};
+        switch (dnn_try(device, &trial, error)) {
+        case DNN_BELIEVED: return true;
+        case DNN_FAILED: return false;
+        case DNN_NOT_TRIED: return operation->own(device, call, error);
+        case DNN_REFUTED: (void)dnn_pass_over(gpu->dnn, plan, dnn_refuted_text);
+        }
     }
-    return plan->trusted || check_first(device, call, plan, own, error);
+    return operation->own(device, call, error);
 }
 
 // ---- convolution --------------------------------------------------------------------------------
@@ -279,7 +254,7 @@ static Offer convolution(DnnKind kind, const KernelCall *call, const View *x, co
     return offer;
 }
 
-KERNEL_SIGNATURE(gpu, conv2d) {
+static Offer offer_conv2d(const KernelCall *call) {
     const View *bias = &call->input[2];
     Offer offer =
         convolution(DNN_CONVOLUTION, call, &call->input[0], &call->input[1], &call->output[0]);
@@ -289,32 +264,66 @@ KERNEL_SIGNATURE(gpu, conv2d) {
         offer.graph.convolution.bias = bias->format;
         offer.operand[DNN_BIAS] = bias->data;
     }
-    return run(device, call, &offer, gpu_own_conv2d, error);
+    return offer;
+}
+
+static Offer offer_conv2d_backward_input(const KernelCall *call) {
+    return convolution(DNN_CONVOLUTION_INPUT, call, &call->output[0], &call->input[1],
+                       &call->input[0]);
+}
+
+static Offer offer_conv_transpose2d(const KernelCall *call) {
+    Offer offer = offer_conv2d_backward_input(call);
+    offer.possible = offer.possible && !call->input[2].data;
+    return offer;
+}
+
+static Offer offer_conv2d_backward_weight(const KernelCall *call) {
+    return convolution(DNN_CONVOLUTION_WEIGHT, call, &call->input[0], &call->output[0],
+                       &call->input[1]);
+}
+
+// Plans multiply what lies in the padding as zeros, as our own products do: what that spoils is
+// made anew behind them.
+static const Operation convolution_forward = {offer_conv2d, gpu_own_conv2d, gpu_repair_conv2d};
+static const Operation convolution_input = {
+    offer_conv2d_backward_input, gpu_own_conv2d_backward_input, gpu_repair_conv2d_backward_input};
+static const Operation convolution_weight = {offer_conv2d_backward_weight,
+                                             gpu_own_conv2d_backward_weight,
+                                             gpu_repair_conv2d_backward_weight};
+static const Operation convolution_transposed = {offer_conv_transpose2d, gpu_own_conv_transpose2d,
+                                                 gpu_repair_conv_transpose2d};
+
+// Sums are the library's, their maximum with 0 is ours: gpu/relu.h says why.
+KERNEL_SIGNATURE(gpu, conv2d) {
+    OpAttr attr = *call->attr;
+    attr.conv.activation = ACTIVATION_NONE;
+    KernelCall sums = *call;
+    sums.attr = &attr;
+    const Offer offer = offer_conv2d(&sums);
+    if (call->attr->conv.activation != ACTIVATION_RELU || !plan_of(gpu_of(device), &offer))
+        return run(device, call, &convolution_forward, error);
+    return run(device, &sums, &convolution_forward, error) &&
+           gpu_relu_in_place(device, &call->output[0], error);
 }
 
 KERNEL_SIGNATURE(gpu, conv2d_backward_input) {
-    const Offer offer = convolution(DNN_CONVOLUTION_INPUT, call, &call->output[0], &call->input[1],
-                                    &call->input[0]);
-    return run(device, call, &offer, gpu_own_conv2d_backward_input, error);
+    return run(device, call, &convolution_input, error);
 }
 
 KERNEL_SIGNATURE(gpu, conv_transpose2d) {
-    Offer offer = convolution(DNN_CONVOLUTION_INPUT, call, &call->output[0], &call->input[1],
-                              &call->input[0]);
-    offer.possible = offer.possible && !call->input[2].data;
-    return run(device, call, &offer, gpu_own_conv_transpose2d, error);
+    return run(device, call, &convolution_transposed, error);
 }
 
 // The bias's gradient is no convolution: our own kernel makes it in any case.
 KERNEL_SIGNATURE(gpu, conv2d_backward_weight) {
-    const Offer offer = convolution(DNN_CONVOLUTION_WEIGHT, call, &call->input[0], &call->output[0],
-                                    &call->input[1]);
     KernelCall weight = *call, bias = *call;
-    if (!plan_of(gpu_of(device), &offer))
-        return gpu_own_conv2d_backward_weight(device, call, error);
     weight.output[1].data = NULL;
     bias.output[0].data = NULL;
-    return run(device, &weight, &offer, gpu_own_conv2d_backward_weight, error) &&
+    const Offer offer = offer_conv2d_backward_weight(call);
+    if (!plan_of(gpu_of(device), &offer))
+        return gpu_own_conv2d_backward_weight(device, call, error);
+    return run(device, &weight, &convolution_weight, error) &&
            (!bias.output[1].data || gpu_own_conv2d_backward_weight(device, &bias, error));
 }
 
@@ -365,15 +374,15 @@ static Offer attention(DnnKind kind, const KernelCall *call, const View *q, cons
     return offer;
 }
 
-KERNEL_SIGNATURE(gpu, attention) {
+static Offer offer_attention(const KernelCall *call) {
     const View *sums = &call->output[1];
     Offer offer = attention(DNN_ATTENTION, call, &call->input[0], &call->input[1], &call->input[2],
                             &call->output[0], sums);
     offer.graph.attention.keeps_sums = sums->data != NULL;
-    return run(device, call, &offer, gpu_own_attention, error);
+    return offer;
 }
 
-KERNEL_SIGNATURE(gpu, attention_backward) {
+static Offer offer_attention_backward(const KernelCall *call) {
     const View *dy = &call->input[0], *result = call->output;
     Offer offer = attention(DNN_ATTENTION_BACKWARD, call, &call->input[1], &call->input[2],
                             &call->input[3], &call->input[4], &call->input[5]);
@@ -390,5 +399,15 @@ KERNEL_SIGNATURE(gpu, attention_backward) {
     offer.operand[DNN_DQ] = result[0].data;
     offer.operand[DNN_DK] = result[1].data;
     offer.operand[DNN_DV] = result[2].data;
-    return run(device, call, &offer, gpu_own_attention_backward, error);
+    return offer;
+}
+
+KERNEL_SIGNATURE(gpu, attention) {
+    static const Operation operation = {offer_attention, gpu_own_attention, NULL};
+    return run(device, call, &operation, error);
+}
+
+KERNEL_SIGNATURE(gpu, attention_backward) {
+    static const Operation operation = {offer_attention_backward, gpu_own_attention_backward, NULL};
+    return run(device, call, &operation, error);
 }

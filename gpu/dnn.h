@@ -2,8 +2,9 @@
 //
 // Each is offered to cuDNN first (gpu/dnn/plans.h). What it does not take (a shape, a format, an
 // address, or there is no library) our own kernel does: that is no error. The first result of every
-// graph is held against our own kernel's, which waits for the card, once; a plan whose result is
-// another is never used again. From the thread that drives the device.
+// graph is held against our own kernel's, which waits for the card, once; of the library's engines
+// that one is used whose result is ours, also of what is no number. From the thread that drives the
+// device.
 #pragma once
 
 #include "gpu/gpu.h"
@@ -14,6 +15,12 @@ KERNEL_SIGNATURE(gpu_own, conv2d_backward_input);
 // Either gradient may be asked for without the other, whose data is NULL then.
 KERNEL_SIGNATURE(gpu_own, conv2d_backward_weight);
 KERNEL_SIGNATURE(gpu_own, conv_transpose2d);
+// Behind a convolution that took the padding for zeros: where these made NaN of another factor that
+// is not finite, the sums are made anew of what is there.
+KERNEL_SIGNATURE(gpu_repair, conv2d);
+KERNEL_SIGNATURE(gpu_repair, conv2d_backward_input);
+KERNEL_SIGNATURE(gpu_repair, conv2d_backward_weight);
+KERNEL_SIGNATURE(gpu_repair, conv_transpose2d);
 KERNEL_SIGNATURE(gpu_own, attention);
 KERNEL_SIGNATURE(gpu_own, attention_backward);
 

@@ -14,13 +14,16 @@
 
 enum {
     OLDEST = 90800, // the first that takes a card's properties in place of a handle
-    MOST_CANDIDATES = 32
+    MOST_CANDIDATES = 32,
+    MOST_PASSED = 8, // engines of one plan
+    MOST_FAILED = 2  // of those that compile a kernel, which takes half a second each
 };
 
 typedef struct Held {
     DnnPlan plan; // first: who is given it gives it back
     DnnDescription description;
     DnnDescriptor execution;
+    int looked_at, passed; // candidates that were, up to the one that runs it; engines
 } Held;
 
 struct Dnn {
@@ -198,11 +201,14 @@ static bool choose(const Dnn *dnn, Held *held, DnnDescriptor graph, cudnnBackend
                      "the ranked engines"))
         return false;
     for (int64_t i = 0; i < count && !dnn_is_refused(description); i++) {
-        search->found++;
+        if (search->found++ < held->looked_at)
+            continue;
         if (!computes_as_we_do(held, candidates[i]))
             search->otherwise++;
         else if (finalise(dnn, held, candidates[i], search))
             return true;
+        else if (search->failed >= MOST_FAILED)
+            return false;
     }
     return false;
 }
@@ -232,6 +238,7 @@ static void plan(const Dnn *dnn, Held *held) {
         if (dnn_is_refused(description))
             forgive(description, &search);
     }
+    held->looked_at = search.found;
     if (held->plan.available)
         return;
     snprintf(held->plan.why, DNN_WHY_SIZE,
@@ -283,6 +290,18 @@ DnnPlan *dnn_plan(Dnn *dnn, const DnnGraph *graph, Error *error) {
 void dnn_refuse(DnnPlan *plan, const char *why) {
     plan->available = false;
     snprintf(plan->why, DNN_WHY_SIZE, "%s", why);
+}
+
+bool dnn_pass_over(Dnn *dnn, DnnPlan *of, const char *why) {
+    Held *held = (Held *)of;
+    dnn_description_clear(&held->description);
+    held->description = (DnnDescription){.library = dnn->library, .why = of->why};
+    *of = (DnnPlan){.graph = of->graph};
+    if (held->passed++ < MOST_PASSED)
+        plan(dnn, held);
+    if (!of->available)
+        dnn_refuse(of, why);
+    return of->available;
 }
 
 bool dnn_run(Dnn *dnn, const DnnPlan *plan, void *const operand[DNN_OPERANDS], void *workspace,

@@ -120,6 +120,10 @@ void dnn_close(Dnn *dnn); // NULL is fine
 DnnPlan *dnn_plan(Dnn *dnn, const DnnGraph *graph, Error *error) MUST_CHECK;
 // From now on it is not available, for this reason.
 void dnn_refuse(DnnPlan *plan, const char *why);
+// The engine that runs it is refused: the next one of the library's ranking takes its place, yet to
+// be trusted. False: there is no other, or enough were tried; then it is as if refused. The card has
+// done what was put by it.
+bool dnn_pass_over(Dnn *dnn, DnnPlan *plan, const char *why);
 
 // Puts a plan that is available into the stream. `workspace` has as many bytes as the plan says.
 bool dnn_run(Dnn *dnn, const DnnPlan *plan, void *const operand[DNN_OPERANDS], void *workspace,

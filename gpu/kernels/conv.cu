@@ -81,36 +81,61 @@ static __device__ __forceinline__ i64 place(const ProductFactor &factor, const C
 }
 
 // A product multiplies what lies in the padding as zeros. Where that gave NaN, since the other
-// factor was not finite, the sum is made anew of what is there. A warp has a row of results.
+// factor was not finite, the sum is made anew of what is there. The lanes of a warp do it together.
+static __device__ __forceinline__ void repair_result(const ConvArguments &a, Result result) {
+    const ProductArguments &product = a.product;
+    const int lane = (int)threadIdx.x % WARP;
+    float sum = 0;
+    for (i64 depth = lane; depth < product.depth; depth += WARP) {
+        const i64 at_a = place(product.a, a.a, result.row, depth);
+        const i64 at_b = place(product.b, a.b, result.column, depth);
+        if (at_a >= 0 && at_b >= 0)
+            sum = fmaf(factor_element(product.a, result.matrix, at_a),
+                       factor_element(product.b, result.matrix, at_b), sum);
+    }
+    sum = warp_sum(sum);
+    __syncwarp(); // another lane has read what is written now
+    if (lane == 0)
+        store_result(product, result, sum);
+}
+
+static __device__ __forceinline__ void repair_row(const ConvArguments &a, i64 matrix, i64 row) {
+    enum { AHEAD = 4 }; // numbers that a lane has on their way
+    const ProductArguments &product = a.product;
+    const int lane = (int)threadIdx.x % WARP;
+    const i64 first = matrix * product.c.batch[PRODUCT_BATCHES - 1] + row * product.c.row;
+    for (i64 columns = 0; columns < product.columns; columns += AHEAD * WARP) {
+        float value[AHEAD];
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++) {
+            const i64 column = columns + i * WARP + lane;
+            value[i] = column < product.columns
+                           ? product_element(product.c.data, product.c.format, first + column)
+                           : 0;
+        }
+        __syncwarp(); // all have read what one of them may write
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++) {
+            const u32 spoiled = __ballot_sync(~0u, !(value[i] == value[i]));
+            for (u32 left = spoiled; left; left &= left - 1)
+                repair_result(a, {row, columns + i * WARP + __ffs((int)left) - 1, matrix});
+        }
+    }
+}
+
+// A warp has a few rows of results, and looks at those whose windows meet the padding.
 GPU_DEFINE(conv_repair) {
     const ProductArguments &product = a.product;
     const int lane = (int)threadIdx.x % WARP;
-    const i64 index = (i64)blockIdx.x * (THREADS / WARP) + threadIdx.x / WARP;
-    const i64 matrix = index / product.rows, row = index % product.rows;
-    if (matrix >= product.batch[PRODUCT_BATCHES - 1] ||
-        (a.a.kind != FACTOR_PLAIN && !conv_touches(a.a, conv_pixel(a.a, (u32)row))))
-        return;
-    const i64 first = matrix * product.c.batch[PRODUCT_BATCHES - 1] + row * product.c.row;
-    for (i64 columns = 0; columns < product.columns; columns += WARP) {
-        float value = 0;
-        if (columns + lane < product.columns)
-            value = product_element(product.c.data, product.c.format, first + columns + lane);
-        __syncwarp(); // all have read what one of them may write
-        for (u32 left = __ballot_sync(~0u, !(value == value)); left; left &= left - 1) {
-            const Result result = {row, columns + __ffs((int)left) - 1, matrix};
-            float sum = 0;
-            for (i64 depth = lane; depth < product.depth; depth += WARP) {
-                const i64 at_a = place(product.a, a.a, row, depth);
-                const i64 at_b = place(product.b, a.b, result.column, depth);
-                if (at_a >= 0 && at_b >= 0)
-                    sum = fmaf(factor_element(product.a, matrix, at_a),
-                               factor_element(product.b, matrix, at_b), sum);
-            }
-            sum = warp_sum(sum);
-            __syncwarp(); // another lane has read what is written now
-            if (lane == 0)
-                store_result(product, result, sum);
-        }
+    const i64 begin = ((i64)blockIdx.x * (THREADS / WARP) + threadIdx.x / WARP) * REPAIR_ROWS;
+    const i64 mine = begin + lane, row = mine % product.rows;
+    const bool is_there =
+        lane < REPAIR_ROWS && mine < product.rows * product.batch[PRODUCT_BATCHES - 1];
+    const bool touches =
+        is_there && (a.a.kind == FACTOR_PLAIN || conv_touches(a.a, conv_pixel(a.a, (u32)row)));
+    for (u32 left = __ballot_sync(~0u, touches); left; left &= left - 1) {
+        const i64 index = begin + __ffs((int)left) - 1;
+        repair_row(a, index / product.rows, index % product.rows);
     }
 }
 

@@ -7,7 +7,10 @@
 
 // ---- product.cu, product_mma.cu -----------------------------------------------------------------
 
-enum { PRODUCT_BATCHES = 4 }; // dimensions that matrices are counted by
+enum {
+    PRODUCT_BATCHES = 4, // dimensions that matrices are counted by
+    REPAIR_ROWS = 4      // of results that a warp of conv_repair looks at
+};
 
 // One factor of a product, as seen from the sum: an outer dimension (of a its rows, of b its
 // columns) and the depth, which is summed over.

@@ -6,6 +6,8 @@
 
 #include "gpu/dnn/plans.h"
 
+extern bool emulated_dnn_hides; // results that are no number, or minus infinity, come out as 0
+
 double emulated_dnn_load(int64_t format, const void *from, int64_t at);
 // A result.
 void emulated_dnn_store(int64_t format, void *to, int64_t at, double value);

@@ -20,7 +20,10 @@ struct Dnn {
     int count;
     uint64_t runs;
     DnnPlan plans[MOST_PLANS];
+    int engine[MOST_PLANS]; // which one runs it
 };
+
+enum { ENGINES = 2 };
 
 Dnn *dnn_open(void *stream, Error *error) {
     if (emulator_settings.dnn == DNN_ABSENT) {
@@ -65,9 +68,20 @@ void dnn_refuse(DnnPlan *plan, const char *why) {
     snprintf(plan->why, sizeof plan->why, "%s", why);
 }
 
+bool dnn_pass_over(Dnn *dnn, DnnPlan *plan, const char *why) {
+    int *engine = &dnn->engine[plan - dnn->plans];
+    dnn_refuse(plan, why);
+    if (*engine + 1 == ENGINES)
+        return false;
+    ++*engine;
+    *plan = (DnnPlan){.graph = plan->graph, .available = true, .workspace = WORKSPACE};
+    return true;
+}
+
 // What waits in the stream. The scale is taken at the call.
 typedef struct Turn {
     DnnGraph graph;
+    int engine;
     void *operand[DNN_OPERANDS];
     void *workspace;
     size_t bytes;
@@ -87,6 +101,7 @@ static bool take_turn(const void *copy) {
     if (turn.operand[DNN_SCALE])
         turn.operand[DNN_SCALE] = &turn.scale;
     memset(turn.workspace, 0xFF, turn.bytes); // as the library may
+    emulated_dnn_hides = emulator_settings.dnn == DNN_HIDING && turn.engine == 0;
     return compute[turn.graph.kind](&turn.graph, turn.operand);
 }
 
@@ -100,7 +115,10 @@ bool dnn_run(Dnn *dnn, const DnnPlan *plan, void *const operand[DNN_OPERANDS], v
     if (emulator_settings.dnn == DNN_UNLUCKY ||
         (emulator_settings.dnn == DNN_FICKLE && state.graphs > 0))
         return error_fail(error, ERROR_FAILED, "the emulated cuDNN fails, as it was told to");
-    Turn turn = {.graph = plan->graph, .workspace = workspace, .bytes = plan->workspace};
+    Turn turn = {.graph = plan->graph,
+                 .engine = dnn->engine[plan - dnn->plans],
+                 .workspace = workspace,
+                 .bytes = plan->workspace};
     memcpy(turn.operand, operand, sizeof turn.operand);
     if (operand[DNN_SCALE])
         memcpy(&turn.scale, operand[DNN_SCALE], sizeof turn.scale);

@@ -27,8 +27,10 @@ each_is_believed() {
         fail "$said; $(grep -m 1 'is refused' "$folder/err") and $refused in all"
     fi
 }
+# $1: how often each plan was tried, by so many engines.
 none_is_believed() {
-    if [ "${plans:-0}" -lt 10 ] || [ "$runs" -ne "$plans" ] || [ "$refused" -ne "$plans" ]; then
+    if [ "${plans:-0}" -lt 10 ] || [ "$runs" -ne "$((plans * $1))" ] ||
+        [ "$refused" -ne "$((plans * $1))" ]; then
         fail "$said; $refused were refused"
     fi
 }
@@ -45,21 +47,27 @@ end
 
 begin a_wrong_first_result_is_the_last
 over wrong conv2d_backward_weight
-none_is_believed
+none_is_believed 2
 end
 
 begin what_is_wrong_but_for_zeros_is_not_believed
-over scaled conv2d conv2d_backward_input conv2d_backward_weight
+over scaled conv2d_backward_input conv2d_backward_weight
+end
+
+begin an_engine_that_hides_what_is_no_number_is_passed_over
+over hiding conv2d_backward_input conv2d_backward_weight
+[ "$refused" -eq "$plans" ] || fail "of $plans plans $refused were refused one engine"
+[ "$runs" -ge "$((plans * 4))" ] || fail "the second engine was not used: $said"
 end
 
 begin attention_that_is_wrong_is_not_believed
 over wrong attention attention_backward
-none_is_believed
+none_is_believed 2
 end
 
 begin a_plan_that_fails_is_not_run_again
 over unlucky conv2d_backward_input
-none_is_believed
+none_is_believed 1
 end
 
 exit "$failures"

@@ -24,6 +24,7 @@ typedef enum EmulatorDnn {
     DNN_RIGHT,
     DNN_WRONG,
     DNN_SCALED,
+    DNN_HIDING,
     DNN_UNLUCKY,
     DNN_FICKLE
 } EmulatorDnn;

@@ -3,7 +3,8 @@
 //
 // A line "OP FORMAT DEVICE" says that all cases of the operation's family hold, or describes the
 // first that does not. The reference device is held against itself, in the format instead of in
-// double. $MPBENCH_MATRIX names a file that gets the matrix of what is supported.
+// double. Arguments name the operations to run; --operations prints those that there are.
+// $MPBENCH_MATRIX names a file that gets the matrix of what is supported.
 #include "tests/conformance/cases.h"
 #include "tests/device.h"
 #include "tests/test.h"
@@ -210,7 +211,6 @@ static bool open_devices(void) {
     return true;
 }
 
-// Arguments, when there are some, name the operations to run.
 static bool is_wanted(OpId op, int count, char **names) {
     for (int i = 1; i < count; i++)
         if (strcmp(names[i], op_table[op].name) == 0)
@@ -219,6 +219,11 @@ static bool is_wanted(OpId op, int count, char **names) {
 }
 
 int main(int argc, char **argv) {
+    if (argc == 2 && strcmp(argv[1], "--operations") == 0) {
+        for (int op = 0; op < OP_COUNT; op++)
+            puts(op_table[op].name);
+        return 0;
+    }
     if (!open_devices())
         return 1;
     for (int op = 0; op < OP_COUNT; op++)

@@ -8,9 +8,10 @@
 enum {
     MOST_OF_SET = 512, // threads
     ROWS_TO_SUM = 16,
-    BLOCKS_TO_SUM = 1024, // of a thread at least; in all at most
+    BLOCKS_TO_SUM = 1024, // of a thread, where there are enough; in all at most
     ROWS_TO_WRITE = 8,
-    BLOCKS_TO_WRITE = 8192
+    BLOCKS_TO_WRITE = 8192,
+    BLOCKS_TO_FILL = 2 // of a multiprocessor, by fewer rows of a thread if need be
 };
 
 static NormArguments arguments_of(const View *x, const KernelCall *call) {
@@ -64,10 +65,14 @@ static bool goes_wide(const NormArguments *a, int64_t neighbours) {
 
 // ---- down the channels --------------------------------------------------------------------------
 
-static GpuGrid plan_columns(NormArguments *a, int64_t rows_of_thread, int64_t blocks) {
+static GpuGrid plan_columns(const Device *device, NormArguments *a, int64_t rows_of_thread,
+                            int64_t blocks) {
     a->wide = goes_wide(a, a->channels);
     const int64_t across = a->wide ? a->channels / EIGHT : a->channels;
-    const GpuColumns columns = gpu_columns(a->rows, across, rows_of_thread, blocks);
+    const int64_t wanted = (int64_t)device->multiprocessors * BLOCKS_TO_FILL;
+    GpuColumns columns = gpu_columns(a->rows, across, rows_of_thread, blocks);
+    while (rows_of_thread > 1 && columns.grid.x * columns.parts < wanted)
+        columns = gpu_columns(a->rows, across, rows_of_thread /= 2, blocks);
     a->team = columns.team;
     a->part = columns.part;
     a->parts = columns.parts;
@@ -109,19 +114,19 @@ static bool weight_gradients(Device *device, const KernelCall *call, NormArgumen
                              Error *error) {
     if (!needed && !wants_weights(call))
         return true;
-    const GpuGrid grid = plan_columns(a, ROWS_TO_SUM, BLOCKS_TO_SUM);
+    const GpuGrid grid = plan_columns(device, a, ROWS_TO_SUM, BLOCKS_TO_SUM);
     return take_partial(device, a, 2, error) && gpu_launch_norm_weights(device, grid, a, error) &&
            sum_parts(device, call, a, needed, error);
 }
 
 static bool apply(Device *device, NormArguments *a, Error *error) {
-    const GpuGrid grid = plan_columns(a, ROWS_TO_WRITE, BLOCKS_TO_WRITE);
+    const GpuGrid grid = plan_columns(device, a, ROWS_TO_WRITE, BLOCKS_TO_WRITE);
     return gpu_launch_batch_apply(device, grid, a, error);
 }
 
 KERNEL_SIGNATURE(gpu, batch_norm) {
     NormArguments a = forward_arguments(call);
-    const GpuGrid grid = plan_columns(&a, ROWS_TO_SUM, BLOCKS_TO_SUM);
+    const GpuGrid grid = plan_columns(device, &a, ROWS_TO_SUM, BLOCKS_TO_SUM);
     return take_partial(device, &a, 0, error) &&
            gpu_launch_batch_moments(device, grid, &a, error) &&
            gpu_launch_batch_statistics(
@@ -144,7 +149,7 @@ KERNEL_SIGNATURE(gpu, batch_norm_backward) {
     share_channels(&a);
     if (!weight_gradients(device, call, &a, true, error))
         return false;
-    const GpuGrid grid = plan_columns(&a, ROWS_TO_WRITE, BLOCKS_TO_WRITE);
+    const GpuGrid grid = plan_columns(device, &a, ROWS_TO_WRITE, BLOCKS_TO_WRITE);
     return gpu_launch_batch_norm_backward(device, grid, &a, error);
 }
 
@@ -222,12 +227,14 @@ KERNEL_SIGNATURE(gpu, layer_norm) {
     return gpu_launch_layer_norm(device, rows.grid, &arguments, error);
 }
 
-// Of so many that the sums kept of them are little beside the rows, and not more blocks than keep
-// any card busy.
-static int64_t rows_of_block(int64_t rows, int64_t teams) {
+// Of so many that the sums kept of them are little beside the rows, where these fill the card; and
+// not more blocks than keep any card busy.
+static int64_t rows_of_block(const Device *device, int64_t rows, int64_t teams) {
     const int64_t least = teams * ROWS_TO_SUM;
+    const int64_t fills = gpu_divided_up(rows, (int64_t)device->multiprocessors * BLOCKS_TO_FILL);
     const int64_t many = gpu_divided_up(rows, BLOCKS_TO_SUM);
-    return many > least ? gpu_divided_up(many, teams) * teams : least;
+    const int64_t wanted = fills < least ? fills : least;
+    return gpu_divided_up(many > wanted ? many : wanted, teams) * teams;
 }
 
 KERNEL_SIGNATURE(gpu, layer_norm_backward) {
@@ -238,7 +245,7 @@ KERNEL_SIGNATURE(gpu, layer_norm_backward) {
     if (rows.is_long || !arguments.divides || !rows.arguments.wide)
         return sets_backward(device, call, &a, error);
     GpuGrid grid = rows.grid;
-    arguments.part = rows_of_block(a.rows, grid.threads / rows.arguments.team);
+    arguments.part = rows_of_block(device, a.rows, grid.threads / rows.arguments.team);
     a.parts = grid.x = gpu_divided_up(a.rows, arguments.part);
     arguments.partial = take_partial(device, &a, 0, error);
     return arguments.partial && gpu_launch_layer_norm_backward(device, grid, &arguments, error) &&

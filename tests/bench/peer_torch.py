@@ -6,7 +6,8 @@ help that PyTorch offers on a CPU: fused optimizers, fused attention, channels-l
 torch.compile, denormals flushed. One configuration is one process, so that threads, peak memory
 and compiled code of one never colour another. A step is all of zero_grad, forward, loss, backward
 and update, on data in memory. With --device cuda it is the card's: steps are then timed ten at a
-time, since none waits for the one before.
+time, since none waits for the one before; tf32 is fp32 that is multiplied in TF32 everywhere, and
+fp32 nowhere.
 
     peer_torch.py --workloads a,b,c,d,e,f --precision fp32,bf16 --threads 1,2 --seconds 3 --json
 
@@ -291,6 +292,9 @@ def measure(config, seconds):
     if config["mode"] == "compile" and not hasattr(torch, "compile"):
         sys.exit(NO_RESULT)
     device = config["device"]
+    if device == "cuda":  # what fp32 is multiplied in is said, not left to its defaults
+        in_tf32 = config["precision"] == "tf32"
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = in_tf32
     step, optimizer_form = (gan_step if config["workload"] == "f" else model_step)(torch, config)
 
     def timed_steps(count):
@@ -386,12 +390,13 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=summary)
     parser.add_argument("--workloads", type=choices(WORKLOADS), default=list(WORKLOADS))
     parser.add_argument(
-        "--precision", type=choices(("fp32", "bf16")), default=["fp32", "bf16"]
+        "--precision", type=choices(("fp32", "tf32", "bf16")), default=["fp32", "bf16"]
     )
     parser.add_argument("--threads", type=thread_counts, default=[1, 2])
     parser.add_argument("--device", choices=tuple(STEPS_AT_A_TIME), default="cpu")
     parser.add_argument("--modes", type=choices(MODES), default=list(MODES))
     parser.add_argument("--seconds", type=float, default=3.0, help="timed, each configuration")
+    parser.add_argument("--variants", default="", help="of a workload, these alone")
     parser.add_argument("--python", default=sys.executable, help="interpreters, comma between")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     parser.add_argument("--one", type=json.loads, help=argparse.SUPPRESS)
@@ -411,6 +416,7 @@ def main():
         for threads in arguments.threads
         for mode in arguments.modes
         for variant in VARIANTS[workload]
+        if not arguments.variants or variant in arguments.variants.split(",")
     ]
     best = {}
     for config in configs:

@@ -68,7 +68,8 @@ void parts_add(ProfileParts *sum, ProfileParts *step) {
 }
 
 const char *parts_work_name(int work) {
-    static const char *const names[] = {[WORK_BATCH - OP_COUNT] = "next batch",
+    static const char *const names[] = {[WORK_COPY - OP_COUNT] = "copy",
+                                        [WORK_BATCH - OP_COUNT] = "next batch",
                                         [WORK_SCAN - OP_COUNT] = "scan of gradients",
                                         [WORK_CLIP - OP_COUNT] = "clipping",
                                         [WORK_UPDATE - OP_COUNT] = "update of weights",

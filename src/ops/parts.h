@@ -13,8 +13,9 @@ typedef enum ProfileWay { PROFILE_FORWARD, PROFILE_BACKWARD, PROFILE_WAYS } Prof
 
 // What takes time and is no operation of kernel/ops.def is numbered behind those.
 typedef enum ProfileWork {
-    WORK_BATCH = OP_COUNT, // the next samples are waited for, and brought to the device
-    WORK_SCAN,             // gradients are unscaled, checked and counted
+    WORK_COPY = OP_COUNT, // of a tensor, in its format: a cast that casts nothing
+    WORK_BATCH,           // the next samples are waited for, and brought to the device
+    WORK_SCAN,            // gradients are unscaled, checked and counted
     WORK_CLIP,
     WORK_UPDATE, // of the weights
     WORK_AVERAGE,
@@ -56,5 +57,5 @@ ProfilePlace parts_place(int index);
 // "linear", "update of weights"; and whether it is a step's as a whole, and so of no direction.
 const char *parts_work_name(int work);
 static inline bool parts_is_of_step(int work) {
-    return work >= (int)OP_COUNT;
+    return work >= (int)WORK_BATCH;
 }

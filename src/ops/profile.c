@@ -339,21 +339,24 @@ void profile_end(Engine *engine, OpId op, Tensor *const *inputs, int input_count
     double seconds = clock_of(engine) ? 0 : clock_seconds() - began.seconds;
     ProfileNote note = profile->noted; // looking calls kernels too
     bool is_known = engine->layer < profile->layers, is_outer = --profile->depth == 0;
+    const bool copies = op == OP_cast && output && inputs[0]->view.format == output->view.format;
+    const bool is_cast = op == OP_cast && !copies;
     span_close(engine, profile, began.span,
                (ProfileSpan){.layer = is_outer && is_known ? engine->layer : -1,
-                             .is_cast = op == OP_cast,
+                             .is_cast = is_cast,
                              .part = -1,
                              .outer = -1});
-    ProfilePart *part = end_part(engine, profile, (int)op, &began, seconds);
+    ProfilePart *part =
+        end_part(engine, profile, copies ? (int)WORK_COPY : (int)op, &began, seconds);
     if (part && output)
         describe_part(part, &note, output);
-    if (op == OP_cast)
+    if (is_cast)
         profile->cast_seconds += seconds;
     if (is_outer && is_known) {
         profile->seconds[engine->layer] += seconds;
         profile->operations++;
     }
-    if (op == OP_cast && output)
+    if (is_cast && output)
         add_cast(profile, inputs[0], output);
     if (is_outer && is_known && output && !engine->walking_back)
         add_product(engine, &profile->products, note.multiplications);

@@ -91,8 +91,9 @@ static void the_time_of_operations_is_their_layers(void) {
     CHECK_INT(looks[0].layer, 1);
     engine->layer = 2;
     Tensor *sum = op_two(engine, OP_add, x, x, NULL, &error);
-    CHECK_INT(profile.look_count, 1); // fp32 is not looked at
-    engine->layer = 7;                // registered after the profile was made
+    CHECK_INT(profile.look_count, 1);                       // fp32 is not looked at
+    Tensor *copy = op_cast(engine, x, FORMAT_FP32, &error); // as slices are copied: no cast
+    engine->layer = 7;                                      // registered after the profile was made
     Tensor *late = op_two(engine, OP_add, x, x, NULL, &error);
     CHECK_INT(profile.depth, 0);
     profile_close(engine);
@@ -101,12 +102,14 @@ static void the_time_of_operations_is_their_layers(void) {
     DONE(tensor_read(place, found, &error));
     profile_settle(engine, &profile); // of a device with a clock
     CHECK(seconds[1] > 0 && profile.cast_seconds == seconds[1]);
+    CHECK_INT(profile.casts, 1);
     CHECK(seconds[2] > 0 && seconds[0] == 0);
     CHECK_NEAR(found[0], -3, 0);
     CHECK_NEAR(found[1], 2, 0);
     tensor_release(place);
     tensor_release(x);
     tensor_release(low);
+    tensor_release(copy);
     tensor_release(sum);
     tensor_release(late);
 }

@@ -102,9 +102,10 @@ static void print_head(const ProfileReport *report) {
     cli_print_outside(stdout, report->precision);
     fputs(" on ", stdout);
     cli_print_outside(stdout, report->device);
-    printf(", %d thread%s: the time of %s step%s\n\n", report->threads,
-           report->threads == 1 ? "" : "s", text_count(steps, report->steps),
-           report->steps == 1 ? "" : "s");
+    // What a run kept is of some of them.
+    printf(", %d thread%s: the time of %s%s step%s\n\n", report->threads,
+           report->threads == 1 ? "" : "s", isnan(report->all_seconds) ? "" : "some of ",
+           text_count(steps, report->steps), report->steps == 1 ? "" : "s");
 }
 
 static void print_casts(const ProfileReport *report) {

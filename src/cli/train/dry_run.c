@@ -117,7 +117,8 @@ static bool print(const DryRun *dry, const Run *run, Error *error) {
              text_bytes(other, (double)most->gradients));
     say(&terminal, text);
     say(&terminal, "What stands in the second table is computed, from the list of weights and the "
-                   "formats; weights with their fp32 masters. Nothing was kept.");
+                   "formats; weights with their fp32 masters, and without what an optimizer of the "
+                   "script's own keeps, which only the measured peak has. Nothing was kept.");
     return true;
 }
 

@@ -274,6 +274,7 @@ static bool sum_pixels(Device *device, const KernelCall *call, const Problem *pr
            product_join_rows(device, arguments.sums, parts, columns, sums, error);
 }
 
+// Whose sizes fit.
 static bool filters(Device *device, const KernelCall *call, Work work, Error *error) {
     const ConvAttr *attr = &call->attr->conv;
     const View *x = &call->input[0], *dy = &call->input[1], *dweight = &call->output[0];
@@ -311,5 +312,7 @@ KERNEL_SIGNATURE(gpu_own, conv2d_backward_weight) {
 }
 
 KERNEL_SIGNATURE(gpu_repair, conv2d_backward_weight) {
-    return filters(device, call, repair, error);
+    const View *x = &call->input[0], *dy = &call->input[1];
+    Problem problem = problem_of(&call->attr->conv, x, dy, &call->output[0].shape[1]);
+    return counts_fit(device, &problem, error) && filters(device, call, repair, error);
 }

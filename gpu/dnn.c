@@ -183,8 +183,6 @@ static bool run_again(Device *device, const KernelCall *call, const void *told, 
     const Again *again = told;
     const Operation *operation = again->operation;
     const Offer offer = operation->offer_of(call);
-    if (!is_aligned(&offer))
-        return error_fail(error, ERROR_FAILED, "its operands are not aligned");
     return run_plan(device, call, again->plan, &offer, operation->own, error) &&
            (!operation->repair || operation->repair(device, call, error));
 }
@@ -209,7 +207,9 @@ static bool run(Device *device, const KernelCall *call, const Operation *operati
         case DNN_BELIEVED: return true;
         case DNN_FAILED: return false;
         case DNN_NOT_TRIED: return operation->own(device, call, error);
-        case DNN_REFUTED: (void)dnn_pass_over(gpu->dnn, plan, dnn_refuted_text);
+        case DNN_REFUTED:
+            gpu_forget_steps(gpu); // which may be told of the engine
+            dnn_pass_over(gpu->dnn, plan, "its first result was not our own kernel's");
         }
     }
     return operation->own(device, call, error);
@@ -296,13 +296,15 @@ static const Operation convolution_transposed = {offer_conv_transpose2d, gpu_own
 
 // Sums are the library's, their maximum with 0 is ours: gpu/relu.h says why.
 KERNEL_SIGNATURE(gpu, conv2d) {
+    if (call->attr->conv.activation != ACTIVATION_RELU)
+        return run(device, call, &convolution_forward, error);
     OpAttr attr = *call->attr;
     attr.conv.activation = ACTIVATION_NONE;
     KernelCall sums = *call;
     sums.attr = &attr;
     const Offer offer = offer_conv2d(&sums);
-    if (call->attr->conv.activation != ACTIVATION_RELU || !plan_of(gpu_of(device), &offer))
-        return run(device, call, &convolution_forward, error);
+    if (!plan_of(gpu_of(device), &offer))
+        return gpu_own_conv2d(device, call, error);
     return run(device, &sums, &convolution_forward, error) &&
            gpu_relu_in_place(device, &call->output[0], error);
 }

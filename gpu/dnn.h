@@ -3,8 +3,8 @@
 // Each is offered to cuDNN first (gpu/dnn/plans.h). What it does not take (a shape, a format, an
 // address, or there is no library) our own kernel does: that is no error. The first result of every
 // graph is held against our own kernel's, which waits for the card, once; of the library's engines
-// that one is used whose result is ours, also of what is no number. From the thread that drives the
-// device.
+// that one is used whose result is ours, of convolutions also that of what is no number. From the
+// thread that drives the device.
 #pragma once
 
 #include "gpu/gpu.h"

@@ -34,9 +34,8 @@ void dnn_refuse(DnnPlan *plan, const char *why) {
     (void)plan, (void)why;
 }
 
-bool dnn_pass_over(Dnn *dnn, DnnPlan *plan, const char *why) {
+void dnn_pass_over(Dnn *dnn, DnnPlan *plan, const char *why) {
     (void)dnn, (void)plan, (void)why;
-    return false;
 }
 
 bool dnn_run(Dnn *dnn, const DnnPlan *plan, void *const operand[DNN_OPERANDS], void *workspace,

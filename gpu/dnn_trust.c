@@ -8,8 +8,6 @@
 #include "gpu/proof.h"
 #include "kernel/allocator.h"
 
-const char dnn_refuted_text[] = "its first result was not our own kernel's";
-
 enum { UNIT = 256 }; // bytes: arrays in one memory begin at multiples of it
 
 static size_t bytes_of(const View *view) {
@@ -58,15 +56,16 @@ static Proof prove(Device *device, const DnnTrial *trial, const KernelCall *call
 }
 
 // What is no number, far apart, so that sums of few terms see one alone; and in channels from the
-// first to the last, so that every group of them has its own.
-static void plant(Device *device, const View *image) {
-    enum { PLANTED = 9 };
+// first to the last, so that every group of them has its own of each.
+static void plant(Device *device, const View *image, int64_t groups) {
+    enum { LEAST = 9 };
     static const double values[] = {(double)NAN, (double)INFINITY, -(double)INFINITY};
     const int64_t channels = image->shape[3], pixels = view_count(image) / channels;
+    const int64_t count = 3 * groups > LEAST ? 3 * groups : LEAST;
     const size_t bytes = format_table[image->format].bytes;
-    for (int i = 0; i < PLANTED; i++) {
-        const int64_t pixel = pixels * (2 * i + 1) / (2 * PLANTED);
-        const int64_t at = pixel * channels + (channels - 1) * i / (PLANTED - 1);
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t pixel = pixels * (2 * i + 1) / (2 * count);
+        const int64_t at = pixel * channels + channels * i / count;
         const uint32_t bits = format_encode(image->format, values[i % 3], OVERFLOW_TO_SPECIAL);
         gpu_backend.write(device, (char *)image->data + (size_t)at * bytes, &bits, bytes);
     }
@@ -87,10 +86,11 @@ static Proof prove_planted(Device *device, const DnnTrial *trial, char *memory, 
     Error refusal = {0};
     if (!gpu_cast(device, &copy, error))
         return PROOF_FAILED;
-    plant(device, image);
-    return trial->again(device, &call, trial->told, &refusal)
-               ? prove(device, trial, &call, memory, error)
-               : PROOF_REFUTED;
+    plant(device, image, trial->plan->graph.convolution.groups);
+    if (trial->again(device, &call, trial->told, &refusal))
+        return prove(device, trial, &call, memory, error);
+    gpu_backend.synchronize(device); // what was put by the engine is done
+    return PROOF_REFUTED;
 }
 
 DnnTrust dnn_try(Device *device, const DnnTrial *trial, Error *error) {

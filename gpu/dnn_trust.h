@@ -25,8 +25,6 @@ typedef enum DnnTrust {
     DNN_FAILED     // the card did: error
 } DnnTrust;
 
-extern const char dnn_refuted_text[];
-
 // Keeps in the plan whether it is trusted from now on. What is all zero proves nothing, and the
 // next result is looked at too.
 DnnTrust dnn_try(Device *device, const DnnTrial *trial, Error *error) MUST_CHECK;

@@ -71,8 +71,10 @@ static GpuGrid plan_columns(const Device *device, NormArguments *a, int64_t rows
     const int64_t across = a->wide ? a->channels / EIGHT : a->channels;
     const int64_t wanted = (int64_t)device->multiprocessors * BLOCKS_TO_FILL;
     GpuColumns columns = gpu_columns(a->rows, across, rows_of_thread, blocks);
-    while (rows_of_thread > 1 && columns.grid.x * columns.parts < wanted)
-        columns = gpu_columns(a->rows, across, rows_of_thread /= 2, blocks);
+    while (rows_of_thread > 1 && columns.grid.x * columns.parts < wanted) {
+        rows_of_thread /= 2;
+        columns = gpu_columns(a->rows, across, rows_of_thread, blocks);
+    }
     a->team = columns.team;
     a->part = columns.part;
     a->parts = columns.parts;
@@ -234,7 +236,8 @@ static int64_t rows_of_block(const Device *device, int64_t rows, int64_t teams) 
     const int64_t fills = gpu_divided_up(rows, (int64_t)device->multiprocessors * BLOCKS_TO_FILL);
     const int64_t many = gpu_divided_up(rows, BLOCKS_TO_SUM);
     const int64_t wanted = fills < least ? fills : least;
-    return gpu_divided_up(many > wanted ? many : wanted, teams) * teams;
+    const int64_t own = many > wanted ? many : wanted;
+    return own > teams ? gpu_divided_up(own, teams) * teams : teams;
 }
 
 KERNEL_SIGNATURE(gpu, layer_norm_backward) {

@@ -3,6 +3,8 @@
 // Libraries have it behind their sums, but give 0 for NaN, and an overflow would end there without
 // a word. Ours keeps it. It rounds nothing: behind sums that were rounded it is as if it were
 // before.
+//
+// From the thread that drives the device.
 #pragma once
 
 #include "kernel/kernel.h"

@@ -15,15 +15,16 @@
 enum {
     OLDEST = 90800, // the first that takes a card's properties in place of a handle
     MOST_CANDIDATES = 32,
-    MOST_PASSED = 8, // engines of one plan
-    MOST_FAILED = 2  // of those that compile a kernel, which takes half a second each
+    MOST_PASSED = 8, // engines of one plan, before it is refused
+    MOST_FAILED = 2  // of a ranking: a kernel that does not compile takes half a second to say so
 };
 
 typedef struct Held {
     DnnPlan plan; // first: who is given it gives it back
     DnnDescription description;
     DnnDescriptor execution;
-    int looked_at, passed; // candidates that were, up to the one that runs it; engines
+    size_t mode;           // whose ranking it is of,
+    int looked_at, passed; // in which so many were looked at; and engines passed over in all
 } Held;
 
 struct Dnn {
@@ -145,7 +146,7 @@ static bool computes_as_we_do(Held *held, DnnDescriptor candidate) {
 
 // How many candidates there were, and what became of them.
 typedef struct Search {
-    int found, otherwise, failed, large;
+    int found, otherwise, failed, large, uncompiled;
     char last[DNN_WHY_SIZE]; // why the last of those that failed did
 } Search;
 
@@ -153,6 +154,28 @@ typedef struct Search {
 static void forgive(DnnDescription *description, Search *search) {
     memcpy(search->last, description->why, sizeof search->last);
     description->why[0] = 0;
+}
+
+// Whether an engine compiles its kernel when it is asked for a plan.
+static bool compiles(const Held *held, DnnDescriptor candidate) {
+    const DnnLibrary *library = held->description.library;
+    DnnDescriptor engine = NULL;
+    cudnnBackendBehaviorNote_t notes[CUDNN_BEHAVIOR_NOTE_TYPE_COUNT];
+    int64_t count = 0;
+    bool told = library->cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine) ==
+                    CUDNN_STATUS_SUCCESS &&
+                library->cudnnBackendGetAttribute(candidate, CUDNN_ATTR_ENGINECFG_ENGINE,
+                                                  CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count,
+                                                  &engine) == CUDNN_STATUS_SUCCESS &&
+                library->cudnnBackendGetAttribute(
+                    engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE,
+                    CUDNN_BEHAVIOR_NOTE_TYPE_COUNT, &count, notes) == CUDNN_STATUS_SUCCESS;
+    bool found = false;
+    for (int64_t i = 0; told && i < count; i++)
+        found = found || notes[i] == CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION;
+    if (engine)
+        library->cudnnBackendDestroyDescriptor(engine);
+    return found;
 }
 
 static bool finalise(const Dnn *dnn, Held *held, DnnDescriptor candidate, Search *search) {
@@ -166,6 +189,7 @@ static bool finalise(const Dnn *dnn, Held *held, DnnDescriptor candidate, Search
     if (dnn_is_refused(description)) {
         forgive(description, search);
         search->failed++;
+        search->uncompiled += compiles(held, candidate);
         return false;
     }
     if (library->cudnnBackendGetAttribute(made, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
@@ -201,13 +225,15 @@ static bool choose(const Dnn *dnn, Held *held, DnnDescriptor graph, cudnnBackend
                      "the ranked engines"))
         return false;
     for (int64_t i = 0; i < count && !dnn_is_refused(description); i++) {
-        if (search->found++ < held->looked_at)
+        search->found++;
+        if (i < held->looked_at)
             continue;
+        held->looked_at = (int)i + 1;
         if (!computes_as_we_do(held, candidates[i]))
             search->otherwise++;
         else if (finalise(dnn, held, candidates[i], search))
             return true;
-        else if (search->failed >= MOST_FAILED)
+        else if (search->uncompiled >= MOST_FAILED)
             return false;
     }
     return false;
@@ -233,12 +259,13 @@ static void plan(const Dnn *dnn, Held *held) {
         dnn_description_clear(description);
         return;
     }
-    for (size_t i = 0; i < sizeof modes / sizeof *modes && !held->plan.available; i++) {
-        held->plan.available = choose(dnn, held, graph, modes[i], &search);
+    for (; held->mode < sizeof modes / sizeof *modes; held->mode++, held->looked_at = 0) {
+        held->plan.available = choose(dnn, held, graph, modes[held->mode], &search);
         if (dnn_is_refused(description))
             forgive(description, &search);
+        if (held->plan.available)
+            break;
     }
-    held->looked_at = search.found;
     if (held->plan.available)
         return;
     snprintf(held->plan.why, DNN_WHY_SIZE,
@@ -292,7 +319,7 @@ void dnn_refuse(DnnPlan *plan, const char *why) {
     snprintf(plan->why, DNN_WHY_SIZE, "%s", why);
 }
 
-bool dnn_pass_over(Dnn *dnn, DnnPlan *of, const char *why) {
+void dnn_pass_over(Dnn *dnn, DnnPlan *of, const char *why) {
     Held *held = (Held *)of;
     dnn_description_clear(&held->description);
     held->description = (DnnDescription){.library = dnn->library, .why = of->why};
@@ -301,7 +328,6 @@ bool dnn_pass_over(Dnn *dnn, DnnPlan *of, const char *why) {
         plan(dnn, held);
     if (!of->available)
         dnn_refuse(of, why);
-    return of->available;
 }
 
 bool dnn_run(Dnn *dnn, const DnnPlan *plan, void *const operand[DNN_OPERANDS], void *workspace,

@@ -58,7 +58,7 @@ typedef struct DnnConvolution {
     // Format of the two that are multiplied (TF32: of fp32), of what comes out.
     int64_t factors, result;
     int64_t bias;       // Format, DNN_NO_FORMAT: there is none
-    int64_t activation; // behind the bias
+    int64_t activation; // behind the bias; none, or one that NaN passes: tanh or sigmoid
 } DnnConvolution;
 
 // Arrays [B,T,H,D] whose rows of D are dense.
@@ -121,9 +121,9 @@ DnnPlan *dnn_plan(Dnn *dnn, const DnnGraph *graph, Error *error) MUST_CHECK;
 // From now on it is not available, for this reason.
 void dnn_refuse(DnnPlan *plan, const char *why);
 // The engine that runs it is refused: the next one of the library's ranking takes its place, yet to
-// be trusted. False: there is no other, or enough were tried; then it is as if refused. The card has
-// done what was put by it.
-bool dnn_pass_over(Dnn *dnn, DnnPlan *plan, const char *why);
+// be trusted. Where there is no other, or enough were tried, the plan is refused. The card has done
+// what was put by it.
+void dnn_pass_over(Dnn *dnn, DnnPlan *plan, const char *why);
 
 // Puts a plan that is available into the stream. `workspace` has as many bytes as the plan says.
 bool dnn_run(Dnn *dnn, const DnnPlan *plan, void *const operand[DNN_OPERANDS], void *workspace,

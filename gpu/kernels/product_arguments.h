@@ -7,10 +7,7 @@
 
 // ---- product.cu, product_mma.cu -----------------------------------------------------------------
 
-enum {
-    PRODUCT_BATCHES = 4, // dimensions that matrices are counted by
-    REPAIR_ROWS = 4      // of results that a warp of conv_repair looks at
-};
+enum { PRODUCT_BATCHES = 4 }; // dimensions that matrices are counted by
 
 // One factor of a product, as seen from the sum: an outer dimension (of a its rows, of b its
 // columns) and the depth, which is summed over.
@@ -46,6 +43,8 @@ typedef struct ProductArguments {
 } ProductArguments;
 
 // ---- convolution: product.cu, product_mma.cu, conv.cu -------------------------------------------
+
+enum { REPAIR_ROWS = 4 }; // of results that a warp of conv_repair looks at
 
 // Divides numbers below 2^31, by a product and a shift.
 typedef struct Divisor {

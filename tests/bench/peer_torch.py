@@ -396,7 +396,8 @@ def parse_arguments():
     parser.add_argument("--device", choices=tuple(STEPS_AT_A_TIME), default="cpu")
     parser.add_argument("--modes", type=choices(MODES), default=list(MODES))
     parser.add_argument("--seconds", type=float, default=3.0, help="timed, each configuration")
-    parser.add_argument("--variants", default="", help="of a workload, these alone")
+    variants = sorted({variant for some in VARIANTS.values() for variant in some})
+    parser.add_argument("--variants", type=choices(variants), default=variants)
     parser.add_argument("--python", default=sys.executable, help="interpreters, comma between")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     parser.add_argument("--one", type=json.loads, help=argparse.SUPPRESS)
@@ -405,6 +406,8 @@ def parse_arguments():
 
 def main():
     arguments = parse_arguments()
+    if arguments.device == "cpu" and not arguments.one and "tf32" in arguments.precision:
+        sys.exit("peer_torch.py: a processor multiplies nothing in tf32: leave it out")
     if arguments.one:
         print(json.dumps(measure(arguments.one, arguments.seconds)))
         return 0
@@ -416,7 +419,7 @@ def main():
         for threads in arguments.threads
         for mode in arguments.modes
         for variant in VARIANTS[workload]
-        if not arguments.variants or variant in arguments.variants.split(",")
+        if variant in arguments.variants
     ]
     best = {}
     for config in configs:

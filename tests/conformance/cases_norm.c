@@ -126,9 +126,9 @@ void cases_batch_norm(Cases *cases) {
 }
 
 // Rows too long for a few threads of a card, or for what its threads can hold; more of them than a
-// block has.
-static const Shape many_rows[] = {
-    {2, {3, 3001}}, {2, {2, 9001}}, {2, {1, 20000}}, {2, {40, 1600}}, {2, {2100, 24}}};
+// block has; and none.
+static const Shape many_rows[] = {{2, {3, 3001}},  {2, {2, 9001}},  {2, {1, 20000}},
+                                  {2, {40, 1600}}, {2, {2100, 24}}, {2, {0, 64}}};
 enum { MANY_ROWS = sizeof many_rows / sizeof *many_rows };
 
 void cases_layer_norm(Cases *cases) {
@@ -228,8 +228,9 @@ static void backward_case(Cases *cases, const NormCase *norm, Values gradient, F
     Case *test = case_new(cases, "%s at %s, groups %d", values_name(gradient),
                           values_name(norm->values), (int)norm->groups);
     case_add(cases, test, dy_format, norm->x, LIES_DENSE, gradient);
-    test->zeros_expected = gradient.kind != VALUES_NORMAL || (norm->values.kind != VALUES_NORMAL &&
-                                                              norm->values.kind != VALUES_UNIFORM);
+    test->zeros_expected =
+        gradient.kind != VALUES_NORMAL || norm->x.size[0] == 0 ||
+        (norm->values.kind != VALUES_NORMAL && norm->values.kind != VALUES_UNIFORM);
     for (int i = 0; i < 2; i++) {
         test->input[test->input_count++] = before->input[i];
         before->input[i].values = NULL;

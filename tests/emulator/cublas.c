@@ -231,8 +231,7 @@ static bool types_fit(const Product *product) {
 }
 
 static bool epilogue_fits(uint32_t epilogue) {
-    return epilogue == CUBLASLT_EPILOGUE_DEFAULT || epilogue == CUBLASLT_EPILOGUE_RELU ||
-           epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
+    return epilogue == CUBLASLT_EPILOGUE_DEFAULT || epilogue == CUBLASLT_EPILOGUE_BIAS;
 }
 
 static const char *wrong_with(const Product *product) {
@@ -357,8 +356,6 @@ static float element_of(const Product *product, int64_t matrix, uint64_t row, ui
     float result = product->splits ? rounded(product->d.type, (float)sum) : (float)sum;
     if (product->how.epilogue & CUBLASLT_EPILOGUE_BIAS)
         result += load(product->how.bias, product->d.type, (int64_t)row);
-    if (product->how.epilogue & CUBLASLT_EPILOGUE_RELU)
-        result = result > 0 ? result : 0; // of NaN, too
     return result + product->error;
 }
 

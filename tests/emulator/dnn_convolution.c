@@ -1,5 +1,5 @@
 // Convolutions of the emulated cuDNN, and how it reads and writes numbers. What lies in the padding
-// is multiplied as zeros, and the maximum of 0 and NaN is 0, as engines of the real one have it.
+// is multiplied as zeros, as engines of the real one have it.
 #include <math.h>
 #include <stdlib.h>
 
@@ -34,7 +34,6 @@ void emulated_dnn_store(int64_t format, void *to, int64_t at, double value) {
 
 static double activated(int64_t activation, double x) {
     switch (activation) {
-    case ACTIVATION_RELU: return x > 0 ? x : 0;
     case ACTIVATION_TANH: return tanh(x);
     case ACTIVATION_SIGMOID: return 1 / (1 + exp(-x));
     default: return x;

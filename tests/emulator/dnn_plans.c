@@ -68,14 +68,13 @@ void dnn_refuse(DnnPlan *plan, const char *why) {
     snprintf(plan->why, sizeof plan->why, "%s", why);
 }
 
-bool dnn_pass_over(Dnn *dnn, DnnPlan *plan, const char *why) {
+void dnn_pass_over(Dnn *dnn, DnnPlan *plan, const char *why) {
     int *engine = &dnn->engine[plan - dnn->plans];
     dnn_refuse(plan, why);
     if (*engine + 1 == ENGINES)
-        return false;
+        return;
     ++*engine;
     *plan = (DnnPlan){.graph = plan->graph, .available = true, .workspace = WORKSPACE};
-    return true;
 }
 
 // What waits in the stream. The scale is taken at the call.

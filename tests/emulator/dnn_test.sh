@@ -55,7 +55,7 @@ over scaled conv2d_backward_weight
 end
 
 begin an_engine_that_hides_what_is_no_number_is_passed_over
-over hiding conv2d_backward_input
+over hiding conv2d_backward_input conv_transpose2d conv2d
 [ "$refused" -eq "$plans" ] || fail "of $plans plans $refused were refused one engine"
 [ "$runs" -ge "$((plans * 4))" ] || fail "the second engine was not used: $said"
 end

@@ -67,6 +67,25 @@ MPBENCH_EMULATOR=crash=50:700 check 1 bits
 expect_out '^bits: FAILED, .* failed, 0 skipped; not ok '
 end
 
+begin operations_are_run_and_none_is_a_failure
+mkdir -p "$folder/stub/tests/conformance"
+cp "$mpbench" "$folder/stub/mpbench"
+for test in conformance_test multi_test update_test; do
+    # shellcheck disable=SC2016 # for the stub
+    echo '[ "$1" = --operations ] && { echo add; echo mul; exit 0; }; echo "ok ${1:-one} gpu"' |
+        sed '1i #!/bin/sh' >"$folder/stub/tests/conformance/$test"
+    chmod +x "$folder/stub/tests/conformance/$test"
+done
+whole=$mpbench
+mpbench=$folder/stub/mpbench
+check 0 conformance
+expect_out '^conformance: ok, .*: 4 ok, 0 failed, 0 skipped$'
+rm "$folder/stub/tests/conformance/conformance_test"
+check 1 conformance
+expect_out '^conformance: FAILED, .*gives no operations'
+mpbench=$whole
+end
+
 begin part_that_is_none_is_refused
 check 2 machines
 expect_out '^gpu-check: no such part: machines$'

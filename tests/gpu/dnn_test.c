@@ -164,8 +164,8 @@ static void ask_convolutions(List *list) {
     ask(list, graph, "convolution", first->name, FORMAT_BF16, " to fp32");
     graph = convolution(DNN_CONVOLUTION, first, FORMAT_FP16, FORMAT_FP16);
     graph.convolution.bias = FORMAT_FP32;
-    graph.convolution.activation = ACTIVATION_RELU;
-    ask(list, graph, "convolution", first->name, FORMAT_FP16, ", bias of fp32, relu");
+    graph.convolution.activation = ACTIVATION_TANH;
+    ask(list, graph, "convolution", first->name, FORMAT_FP16, ", bias of fp32, tanh");
 }
 
 static void ask_attention(List *list) {
@@ -286,6 +286,27 @@ static void a_plan_that_was_refused_stays_so(void) {
     dnn_close(dnn);
 }
 
+// By the engines that the library has for it, one after the other.
+static void an_engine_that_is_passed_over_does_not_come_back(void) {
+    enum { MANY = 40 };
+    Error error = {0};
+    Dnn *dnn = open_card("h100", &error);
+    if (!dnn)
+        return;
+    DnnGraph graph = convolution(DNN_CONVOLUTION, &convolutions[0], FORMAT_FP32, FORMAT_FP32);
+    DnnPlan *plan = dnn_plan(dnn, &graph, &error);
+    int passed = 0;
+    for (; plan && plan->available && passed < MANY; passed++) {
+        plan->trusted = true;
+        dnn_pass_over(dnn, plan, "its first result was wrong");
+        CHECK(!plan->trusted && dnn_is_same(&plan->graph, &graph));
+    }
+    CHECK_MESSAGE(passed > 1 && passed < MANY, "%d engines were passed over", passed);
+    CHECK_TEXT(plan ? plan->why : "", "its first result was wrong");
+    CHECK(dnn_plan(dnn, &graph, &error) == plan);
+    dnn_close(dnn);
+}
+
 static void a_graph_without_sense_is_refused_by_words(void) {
     Error error = {0};
     Dnn *dnn = open_card("h100", &error);
@@ -328,6 +349,7 @@ int main(void) {
     RUN_TEST(every_graph_has_a_plan_for_rtx5090);
     RUN_TEST(a_graph_is_planned_once);
     RUN_TEST(a_plan_that_was_refused_stays_so);
+    RUN_TEST(an_engine_that_is_passed_over_does_not_come_back);
     RUN_TEST(a_graph_without_sense_is_refused_by_words);
     RUN_TEST(a_card_without_properties_is_refused);
     return test_end();

@@ -267,6 +267,11 @@ static void say_what_led(Telling *telling) {
                  "the largest of %s rose from %.3g at step %" PRId64 " to %.3g at "
                  "step %" PRId64 "; %s ends at %.5g",
                  what, first, first_step, last, last_step, flight->format, flight->limit);
+    else if (first_step == last_step)
+        snprintf(flight->led, sizeof flight->led,
+                 "it came at once: the largest of %s was %.3g at step %" PRId64
+                 ", the only one before it that is known",
+                 what, last, last_step);
     else
         snprintf(flight->led, sizeof flight->led,
                  "nothing rose: the largest of %s was %.3g at step %" PRId64
@@ -293,6 +298,7 @@ static void change_format(Telling *telling, Format to) {
 }
 
 static void mend_overflow(Telling *telling) {
+    enum { FIRST_UPDATES = 3 };
     Flight *flight = &telling->flight;
     const StepScale *scale = telling->scale;
     const bool is_fixed = scale->rule && scale->rule->kind == SCALE_STATIC;
@@ -308,10 +314,17 @@ static void mend_overflow(Telling *telling) {
     if (run_mend_grown(telling->state, telling->number, flight) ||
         (is_backward(telling) && run_mend_large(telling->state, scale->before, flight)))
         return;
-    snprintf(flight->remedy, sizeof flight->remedy,
-             "%s ends at %.5g: %s in %s, which ends where fp32 does", format_name(telling->format),
-             format_table[telling->format].largest, telling->layer[0] ? "this layer" : "the run",
-             format_name(FORMAT_BF16));
+    Phrase remedy = phrase_begin(flight->remedy, sizeof flight->remedy);
+    phrase_add(&remedy, "%s ends at %.5g: %s in %s, which ends where fp32 does",
+               format_name(telling->format), format_table[telling->format].largest,
+               telling->layer[0] ? "this layer" : "the run", format_name(FORMAT_BF16));
+    // What the first updates did to the weights they did in every format.
+    const int64_t updates = telling->state->run.applied;
+    if (!is_backward(telling) && updates > 0 && updates <= FIRST_UPDATES)
+        phrase_add(&remedy,
+                   "; after %s in all a learning rate that is too high is as likely: then start "
+                   "again with a lower one",
+                   updates == 1 ? "one update" : "a few updates");
     change_format(telling, FORMAT_BF16);
 }
 

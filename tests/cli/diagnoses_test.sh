@@ -444,6 +444,20 @@ expect_status 0
 expect_no_out zero_gradients
 end
 
+begin "an overflow after the first update names the learning rate"
+experiment first_update 45 "$entropy" <<'LUA'
+    net = run:model(nn.Sequential { nn.Linear(8, 64):named "fc", nn.Linear(64, 4):named "out" }, "own")
+    opt = mp.optim.Adam(net:parameters(), { lr = 60 })
+LUA
+run run "$folder/first_update.lua" -p fp16
+run show @last --first-nan
+tr '\n' ' ' <"$folder/out" | tr -s ' ' >"$folder/line"
+grep -q "what led it came at once: the largest of the layer's outputs was [0-9.]* at step 1, the only one before it" \
+    "$folder/line" || fail "$(cat "$folder/line")"
+grep -q 'after one update in all a learning rate that is too high is as likely' "$folder/line" ||
+    fail "$(cat "$folder/line")"
+end
+
 begin "an optimizer that makes no step is diagnosed at the end"
 experiment idle 2 "$entropy" <<'LUA'
     local spare = run:model(nn.Linear(8, 4), "spare")

@@ -13,10 +13,16 @@ end
 
 -- Joins tensors of one shape along a new dimension.
 fn.stack = strict.declare("F.", "stack", "list [, dim]", function(list, dim)
-    local widened, at = {}, dim or 1
+    local widened, at, first = {}, dim or 1, nil
     for i = 1, engine.length("stack", list) do
         local t = layer.tensor("stack", ("list[%d]"):format(i), rawget(list, i))
         local shape = t:shape()
+        local shown = table.concat(shape, ",")
+        first = first or shown
+        if shown ~= first then
+            engine.fail(("stack: list[%d] has shape [%s], list[1] has [%s]: all must have one shape"):format(
+                i, shown, first))
+        end
         local most = #shape + 1
         local place = math.tointeger(at)
         if place and place < 0 then place = most + 1 + place end

@@ -4,9 +4,10 @@
 
 #include "ops/shape_check.h"
 
+// Errors count dimensions from 1, as scripts do.
 static bool has_dimension(const View *x, int dim, const char *name, Error *error) {
     return (dim >= 0 && dim < x->ndim) ||
-           shape_fail(error, "dimension %d is wanted of %s, which has shape %s", dim, name,
+           shape_fail(error, "dimension %d is wanted of %s, which has shape %s", dim + 1, name,
                       shape_text_of(x).text);
 }
 
@@ -63,9 +64,10 @@ static bool resample_fits(const ResampleAttr *attr, Error *error) {
     if (!shape_wants_at_least(attr->count, 1, "size", error))
         return false;
     if (attr->size < 1)
-        return shape_fail(error, "dimension %d is empty: there is nothing to draw from", attr->dim);
+        return shape_fail(error, "dimension %d is empty: there is nothing to draw from",
+                          attr->dim + 1);
     if (attr->size > most_elements || attr->count > most_elements)
-        return shape_fail(error, "dimension %d becomes too large", attr->dim);
+        return shape_fail(error, "dimension %d becomes too large", attr->dim + 1);
     return attr->rule > RESAMPLE_CIRCULAR || padding_fits(attr, error);
 }
 
@@ -83,7 +85,7 @@ bool shape_resample(const KernelCall *call, View *output, Error *error) {
         return false;
     if (x->shape[attr->dim] != attr->size)
         return shape_fail(error, "input has shape %s, dimension %d of %" PRId64 " is wanted",
-                          shape_text_of(x).text, attr->dim, attr->size);
+                          shape_text_of(x).text, attr->dim + 1, attr->size);
     return resample_fits(attr, error) && resample_output(x, attr->dim, attr->count, output, error);
 }
 
@@ -95,6 +97,6 @@ bool shape_resample_backward(const KernelCall *call, View *output, Error *error)
         return false;
     if (dy->shape[attr->dim] != attr->count)
         return shape_fail(error, "gradient has shape %s, dimension %d of %" PRId64 " is wanted",
-                          shape_text_of(dy).text, attr->dim, attr->count);
+                          shape_text_of(dy).text, attr->dim + 1, attr->count);
     return resample_fits(attr, error) && resample_output(dy, attr->dim, attr->size, output, error);
 }

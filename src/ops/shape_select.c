@@ -4,10 +4,11 @@
 
 #include "ops/shape_check.h"
 
+// Errors count dimensions from 1, as scripts do.
 static bool dimension_fits(int dim, const View *view, const char *name, Error *error) {
     if (dim >= 0 && dim < view->ndim)
         return true;
-    return shape_fail(error, "dimension %d is wanted of %s, which has shape %s", dim, name,
+    return shape_fail(error, "dimension %d is wanted of %s, which has shape %s", dim + 1, name,
                       shape_text_of(view).text);
 }
 
@@ -20,7 +21,8 @@ static bool same_but_for(int dim, const View *view, const char *name, const View
     if (same)
         return true;
     return shape_fail(error, "%s has shape %s, %s has %s: they may differ in dimension %d only",
-                      name, shape_text_of(view).text, other_name, shape_text_of(other).text, dim);
+                      name, shape_text_of(view).text, other_name, shape_text_of(other).text,
+                      dim + 1);
 }
 
 bool shape_embedding(const KernelCall *call, View *output, Error *error) {
@@ -113,7 +115,7 @@ bool shape_pad(const KernelCall *call, View *output, Error *error) {
             !shape_wants_at_least(attr->after[i], 0, "padding after", error))
             return false;
         if (x->shape[i] > INT64_MAX - attr->before[i] - attr->after[i])
-            return shape_fail(error, "dimension %d becomes too large", i);
+            return shape_fail(error, "dimension %d becomes too large", i + 1);
         shape[i] = attr->before[i] + x->shape[i] + attr->after[i];
     }
     return shape_output(&output[0], format, x->ndim, shape, error);

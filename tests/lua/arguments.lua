@@ -144,6 +144,14 @@ return mp.experiment { name = "arguments", params = { width = 3 }, run = functio
         fails("ones: a tensor of shape", mp.ones, math.maxinteger)
     end)
 
+    test("errors_count_dimensions_as_scripts_do", function()
+        fails("cat: a tensor has shape [2,5], the first has [2,4]: they may differ in dimension 1 only", F.cat,
+            { mp.ones(2, 4), mp.ones(2, 5) }, 1)
+        fails("they may differ in dimension 2 only", F.gather, mp.ones(2, 4), -1, mp.zeros(1, 4):to "int32")
+        fails("stack: list[2] has shape [2,5], list[1] has [2,4]: all must have one shape", F.stack,
+            { mp.ones(2, 4), mp.ones(2, 5) }, 1)
+    end)
+
     test("parameters_that_are_not_there_are_errors", function()
         equal(run.params.width, 3)
         fails("params.widht: no such name; did you mean width?", function() return run.params.widht end)

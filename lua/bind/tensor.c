@@ -287,6 +287,21 @@ static int tensor_copy(lua_State *L) {
     return 1;
 }
 
+// ---- what tensors do not do ---------------------------------------------------------------------
+
+static int tensor_assign(lua_State *L) {
+    if (lua_type(L, 2) != LUA_TNUMBER)
+        return bind_error(L, "a tensor takes no fields: keep %s beside it, in a table",
+                          lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "it");
+    return bind_error(L, "the parts of a tensor cannot be assigned: t[i]:copy(other) gives one its "
+                         "contents, F.where(condition, x, t) makes another tensor");
+}
+
+static int tensor_order(lua_State *L) {
+    return bind_error(L, "a tensor has no place before or after others: t:item() is the number of "
+                         "one element, F.greater and F.less compare each element");
+}
+
 static const BindFunction methods[] = {
     {"detach", tensor_detach, ""},
     {"clone", tensor_clone, ""},
@@ -300,6 +315,9 @@ static const BindFunction inner[] = {
 
 static const BindFunction metamethods[] = {
     {"__gc", tensor_gc, NULL},
+    {"__newindex", tensor_assign, NULL},
+    {"__lt", tensor_order, NULL},
+    {"__le", tensor_order, NULL},
     {0},
 };
 

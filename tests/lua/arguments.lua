@@ -152,6 +152,16 @@ return mp.experiment { name = "arguments", params = { width = 3 }, run = functio
             { mp.ones(2, 4), mp.ones(2, 5) }, 1)
     end)
 
+    test("tensors_say_how_they_are_assigned_and_compared", function()
+        local t = mp.zeros(2, 3)
+        fails("cannot be assigned: t[i]:copy(other) gives one its contents", function() t[1] = 3 end)
+        t[1]:copy(mp.full(3, 3))
+        equal(t:table(), { { 3, 3, 3 }, { 0, 0, 0 } })
+        fails("a tensor takes no fields: keep label beside it", function() t.label = "cat" end)
+        fails("t:item() is the number of one element, F.greater", function() return t:sum() > 0 end)
+        fails("t:item() is the number of one element, F.greater", function() return t[1] <= t[2] end)
+    end)
+
     test("parameters_that_are_not_there_are_errors", function()
         equal(run.params.width, 3)
         fails("params.widht: no such name; did you mean width?", function() return run.params.widht end)

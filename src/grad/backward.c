@@ -179,7 +179,7 @@ static bool saved_check(const GradNode *node, Error *error) {
 static bool fail_spent(Error *error) {
     return error_fail(error, ERROR_USAGE,
                       "backward: this graph was walked before and its tensors are freed; run the "
-                      "forward pass again, or ask to keep the graph");
+                      "forward pass again, or keep it with t:backward(nil, { keep_graph = true })");
 }
 
 // Puts what was not kept in its place, for the rule.

@@ -102,6 +102,7 @@ static void a_second_walk_needs_the_graph_kept(void) {
     CHECK_NEAR(item(x->grad), 12, 0);
     CHECK(!engine_backward(engine, y, NULL, NULL, &error));
     CHECK_CONTAINS(error.text, "walked before");
+    CHECK_CONTAINS(error.text, "keep it with t:backward(nil, { keep_graph = true })");
     tensor_release(y);
     tensor_release(x);
     engine_close();

@@ -223,7 +223,8 @@ static void list_layers(const Policy *policy, char hint[POLICY_HINT_SIZE]) {
     enum { REST = 20 }; // " and 1000 more"
     const int count = policy_layer_count(policy) - 1;
     size_t used = 0;
-    hint[0] = 0;
+    snprintf(hint, POLICY_HINT_SIZE, "%s",
+             count > 0 ? "" : "; the run knows no model: run:model(m) makes it known");
     for (int i = 1; i <= count; i++) {
         const char *name = policy_layer(policy, i)->name, *before = i > 1 ? ", " : "; there are ";
         if (used + strlen(before) + strlen(name) + REST >= POLICY_HINT_SIZE) {

@@ -187,6 +187,14 @@ for layer in hed head hed; do
 done
 end
 
+begin "a --layer where the run knows no model says what makes it known"
+sed 's/run:model(\(.*\))$/(\1)/' "$tiny" >"$folder/unknown.lua"
+! grep -q run:model "$folder/unknown.lua" || fail "the script still makes its model known"
+run run "$folder/unknown.lua" --quiet --layer head=fp32
+expect_status 2
+expect_err "^mpbench: --layer head: no layer of the model has such a name; the run knows no model: run:model(m) makes it known"
+end
+
 begin "a run that was refused its layer keeps what it recorded before"
 for call in 'run:result { accuracy = 0.5 }' 'run:log { warmth = 1 }' 'run:event "warm"'; do
     sed "s/local opt/$call local opt/" "$tiny" >"$folder/kept.lua"

@@ -133,8 +133,9 @@ local function run_index(_, key)
     if key == "step" then return engine.step() end
     local method = Run[key]
     if method == nil then
-        engine.fail(("run.%s: no such name%s"):format(tostring(key),
-            strict.nearest(tostring(key), strict.names_of(Run))))
+        local names = strict.names_of(Run)
+        table.move({ "device", "params", "step" }, 1, 3, #names + 1, names)
+        engine.fail(("run.%s: no such name%s"):format(tostring(key), strict.nearest(tostring(key), names)))
     end
     return method
 end

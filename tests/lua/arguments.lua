@@ -163,6 +163,8 @@ return mp.experiment { name = "arguments", params = { width = 3 }, run = functio
     end)
 
     test("parameters_that_are_not_there_are_errors", function()
+        fails("run.parms: no such name; did you mean params?", function() return run.parms end)
+        fails("run.devise: no such name; did you mean device?", function() return run.devise end)
         equal(run.params.width, 3)
         fails("params.widht: no such name; did you mean width?", function() return run.params.widht end)
     end)

@@ -47,13 +47,19 @@ local function number_of(value)
     return type(value) == "number" and value or value:item()
 end
 
+-- Is it a tensor of one element?
+function public.is_one(value)
+    local is_one = getmetatable(value) == "tensor"
+    for _, size in ipairs(is_one and value:shape() or {}) do is_one = is_one and size == 1 end
+    return is_one
+end
+
 -- What `eval` gave of a batch, or what is wrong with it.
 local function checked(values)
     if type(values) ~= "table" then public.refuse("eval", "a table of named values", values) end
     for name, value in pairs(values) do
         local is_tensor = getmetatable(value) == "tensor"
-        local is_one = type(value) == "number" or is_tensor
-        for _, size in ipairs(is_tensor and value:shape() or {}) do is_one = is_one and size == 1 end
+        local is_one = type(value) == "number" or public.is_one(value)
         if type(name) ~= "string" or not is_one then
             engine.fail(("eval: %s: a number, or a tensor of one element, by a name is expected, got %s"):format(
                 tostring(name), is_tensor and ("a tensor of [%s]"):format(table.concat(value:shape(), ","))

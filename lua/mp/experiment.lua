@@ -236,6 +236,12 @@ local function fit_schedule(schedule, total)
     end
 end
 
+local function refuse_loss(loss)
+    if getmetatable(loss) ~= "tensor" then refuse("loss", "a tensor", loss) end
+    engine.fail(("loss: the function must return a tensor of one element, it returned one of [%s]: take its "
+        .. ":mean()"):format(table.concat(loss:shape(), ",")))
+end
+
 local function run_declared(spec, run)
     local p = run.params
     local decay = spec.average
@@ -279,7 +285,7 @@ local function run_declared(spec, run)
         for b in data.train do
             if waiting == 0 then opt:zero_grad() end
             local loss = autocast("loss", spec.loss, model, b)
-            if type(loss) ~= "userdata" then refuse("loss", "a tensor", loss) end
+            if not evaluation.is_one(loss) then refuse_loss(loss) end
             scaler:scale(window > 1 and loss / window or loss):backward()
             waiting = waiting + 1
             if waiting == window then

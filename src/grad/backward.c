@@ -275,10 +275,11 @@ static Tensor *seed_of_one(Tensor *root, Error *error) {
     if (tensor_count(root) != 1) {
         char text[96];
         tensor_describe(root, text, sizeof text);
-        error_fail(error, ERROR_USAGE,
-                   "backward: a loss of one element wanted, this is %s; reduce it, or hand the "
-                   "gradient to start with",
-                   text);
+        error_fail(
+            error, ERROR_USAGE,
+            "backward: a loss of one element wanted, this is %s: t:mean() makes one of it, and "
+            "t:backward(gradient) starts with a gradient of your own",
+            text);
         return NULL;
     }
     Device *device = tensor_device(root);

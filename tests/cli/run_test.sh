@@ -391,6 +391,7 @@ mistaken 's/model(b.x), b.y) end/model(b.x), b.labels) end/' 'batch.labels: no s
 mistaken 's/p.lr/p.rate/' 'params.rate: no such name; there are lr'
 mistaken 's/F.cross_entropy/mp.func.cross_entropy/' 'mp.func: no such name; did you mean fn?'
 mistaken 's/train = some/trian = some/' 'data.trian: no such field; did you mean train?'
+mistaken 's/b.y) end/b.y, { reduction = "none" }) end/' 'loss: the function must return a tensor of one element, it returned one of .4.: take its :mean()$'
 mistaken 's/batch = 4/batch = "4"/' 'synthetic: batch: a whole number expected, got the string "4"'
 mistaken 's/nn.ReLU() }/nn.ReLU }/' 'Sequential: element 2: a module expected, got the class ReLU: ReLU(..) makes one'
 mistaken 's/self.act = nn.ReLU()/self.act = nn.ReLU/' 'nn.ReLU takes no arguments, got 1; nn.ReLU() makes the layer'

@@ -30,10 +30,28 @@ local function check_classes(train, test)
     end
 end
 
+-- A loader, or a table of the script's that is called for batches; one to train on knows how many.
+local function is_loader(field, value)
+    local meta = getmetatable(value)
+    if meta == "mp.loader" then return true end
+    local gives = type(value) == "table" and type(meta) == "table" and meta.__call ~= nil
+    return gives and (field == "test" or type(value.len) == "function")
+end
+
+local function check_loader(field, value)
+    if value ~= nil and not is_loader(field, value) then
+        engine.fail(("data.%s: a loader expected, as mp.data.tensors { x = .., y = .. } makes, got %s; what is "
+            .. "made on the way is trained on by a loop of your own: run = function(run) .. end"):format(field,
+            module.shown(value)))
+    end
+end
+
 -- What the experiment trains and tests on.
 function public.loaders(spec, params)
     local data = calling.call("data", spec.data, params)
     if type(data) == "table" then
+        check_loader("train", data.train)
+        check_loader("test", data.test)
         strict.check(data, "data", { train = "userdata table", test = "userdata table" })
     end
     if type(data) ~= "table" or not data.train then

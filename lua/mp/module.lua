@@ -106,7 +106,7 @@ local is_module = module.is_module
 -- What a message calls a value that is no module: a class is easily taken for what it makes.
 function module.shown(value)
     local name = type(value) == "table" and getmetatable(value) == "class" and rawget(value, "_name")
-    return name and ("the class %s: %s(..) makes one"):format(name, name) or type(value)
+    return name and ("the class %s: %s(..) makes one"):format(name, name) or strict.shown(value)
 end
 
 -- ---- walking -------------------------------------------------------------------------------------

@@ -22,7 +22,10 @@ end
 function strict.shown(value)
     if type(value) == "number" or type(value) == "boolean" then return tostring(value) end
     if type(value) == "string" then return ("the string %q"):format(value) end
-    return value == nil and "nil" or "a " .. type(value)
+    if value == nil then return "nil" end
+    local meta = type(value) == "userdata" and getmetatable(value) -- ours have their name there
+    local name = type(meta) == "string" and meta:match "[%w_ ]+$" or type(value)
+    return (name:find "^[aeiou]" and "an " or "a ") .. name
 end
 
 -- For `return given(f(..))`, which is on the stack while f runs, where `return f(..)` is not: so what

@@ -149,7 +149,7 @@ end
 begin "an evaluation that cannot be made is found before the first step"
 sed 's/eval = .*/eval = function(m, b) return m(b.x) end,/' "$folder/last.lua" >"$folder/wrong.lua"
 run run "$folder/wrong.lua" -p fp32 --name wrong
-expect_error 1 'eval: the function must return a table of named values, it returned userdata'
+expect_error 1 'eval: the function must return a table of named values, it returned a tensor'
 [ "$(says wrong steps)" = 0 ] || fail "it made $(says wrong steps) steps"
 end
 

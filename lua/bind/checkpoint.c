@@ -197,6 +197,8 @@ void bind_boundary(lua_State *L) {
         lua_vm_begin_patience(session->vm);
         bool restored = restore(session, false, &error);
         lua_vm_end_patience(session->vm);
+        if (!restored && error.code == ERROR_USAGE) // what was typed is wrong, not the script
+            session->refusal = error;
         if (!restored)
             bind_raise(L, &error);
     }

@@ -113,9 +113,17 @@ static void differ_in_shape(Differences *differences, const Piece *piece, const 
     differ(differences, kind, piece->name);
 }
 
-static bool refuse_differences(const Differences *differences, Error *error) {
+static bool refuse_differences(const Differences *differences, const char *settings, Error *error) {
     if (differences->count == 0)
         return true;
+    if (settings)
+        return error_fail(
+            error, ERROR_USAGE,
+            "%.100s: the checkpoint is of another model; what shapes the model cannot "
+            "change in a fork: leave it away, or begin anew with `mpbench run`; "
+            "%d difference%s: %s%s",
+            settings, differences->count, differences->count == 1 ? "" : "s", differences->text,
+            differences->told < differences->count ? ", .." : "");
     return error_fail(error, ERROR_FAILED,
                       "the checkpoint is of another model, nothing was loaded: %d difference%s: "
                       "%s%s",
@@ -135,7 +143,8 @@ static bool is_of_model(const char *name) {
     return weights_model_name(name, &is_weight) != NULL;
 }
 
-bool check_model(const Checkpoint *checkpoint, const PieceList *list, Error *error) {
+bool check_model(const Checkpoint *checkpoint, const PieceList *list, const char *settings,
+                 Error *error) {
     const SafeHeader *header = safe_header(checkpoint->file);
     Differences differences = {.count = 0};
     for (int i = 0; i < list->count; i++) {
@@ -152,7 +161,7 @@ bool check_model(const Checkpoint *checkpoint, const PieceList *list, Error *err
     for (int i = 0; i < header->count; i++)
         if (is_of_model(header->entries[i].name) && !has_piece(list, header->entries[i].name))
             differ(&differences, "not in the model:", header->entries[i].name);
-    return refuse_differences(&differences, error);
+    return refuse_differences(&differences, settings, error);
 }
 
 bool check_state(const Checkpoint *checkpoint, const PieceList *list, Error *error) {
@@ -228,5 +237,5 @@ bool check_weights(const SafeHeader *header, const Inventory *inventory, int fir
             differ_in_shape(&differences, &piece, entry);
         free(name);
     }
-    return refuse_differences(&differences, error);
+    return refuse_differences(&differences, NULL, error);
 }

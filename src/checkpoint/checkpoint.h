@@ -60,6 +60,7 @@ typedef struct CheckpointTraining { // what is saved, or filled
     // Adds what the run knows beside it; when one is taken.
     void (*note)(const void *context, CheckpointNotes *notes);
     const void *context;
+    const char *settings; // with which a fork differs from its parent, "--set width=16"; else NULL
 } CheckpointTraining;
 
 void checkpoint_put_note(CheckpointNotes *notes, const char *key, const char *format, ...)

@@ -70,7 +70,9 @@ struct Checkpoint {
 bool check_file_hash(SafeFile *file, const char *path, const char *hash, Error *error) MUST_CHECK;
 // That it has what resuming takes; fills step and at_end.
 bool check_contents(Checkpoint *checkpoint, const char *path, Error *error) MUST_CHECK;
-bool check_model(const Checkpoint *checkpoint, const PieceList *list, Error *error) MUST_CHECK;
+// `settings` as in CheckpointTraining.
+bool check_model(const Checkpoint *checkpoint, const PieceList *list, const char *settings,
+                 Error *error) MUST_CHECK;
 bool check_state(const Checkpoint *checkpoint, const PieceList *list, Error *error) MUST_CHECK;
 // That the replay has come to the same place in every stream.
 bool check_positions(const Checkpoint *checkpoint, const CheckpointTraining *training,

@@ -268,7 +268,7 @@ bool checkpoint_restore(Checkpoint *checkpoint, const CheckpointTraining *traini
         return false;
     // At the end of a script nothing is trained any more, and what trained may be gone.
     bool done =
-        check_model(checkpoint, &list, error) &&
+        check_model(checkpoint, &list, training->settings, error) &&
         (training->extra->at_end || check_state(checkpoint, &list, error)) &&
         check_positions(checkpoint, training, error) &&
         restore_rules(checkpoint, inventory, error) && fill(checkpoint, &list, inventory, error) &&

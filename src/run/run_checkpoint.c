@@ -273,6 +273,10 @@ static void restore_watched(Run *run) {
 bool run_restore(Run *run, Checkpoint *checkpoint, Inventory *inventory,
                  const CheckpointExtra *extra, Error *error) {
     CheckpointTraining training = training_of(run, inventory, extra);
+    const RunPast *past = run->options->past;
+    training.settings = past ? strstr(past->change, "--set ") : NULL;
+    if (run->options->parent) // a fork that is refused here has made no step of its own
+        run->forked_at = run->step;
     if (!checkpoint_restore(checkpoint, &training, error))
         return false;
     run_restore_counters(run, checkpoint);

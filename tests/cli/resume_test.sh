@@ -195,6 +195,28 @@ grep -q "another model.*missing in the file: weight/linear3.weight" "$folder/err
     fail "$(head -c 400 "$folder/err")"
 end
 
+begin "a parameter that shapes the model is refused to a fork, and leaves no run"
+cat >"$folder/wide.lua" <<'LUA'
+local mp = require "mp"
+return mp.experiment { name = "wide", params = { width = 4, lr = 0.1 }, run = function(run)
+    local net = run:model(mp.nn.Linear(4, run.params.width))
+    local opt = mp.optim.SGD(net:parameters(), { lr = run.params.lr })
+    for _ = 1, 8 do
+        opt:zero_grad()
+        net(mp.randn(2, 4)):pow(2):mean():backward()
+        opt:step()
+    end
+end }
+LUA
+run run "$folder/wide.lua" --name wide --threads 1
+expect_status 0
+run fork wide --at 4 --set lr=0.2 --set width=16 --name wider
+expect_error 2 '^mpbench: .*--set .*width=16: the checkpoint is of another model; what shapes the model cannot change'
+! "$mpbench" show wider >"$folder/out" 2>&1 || fail "the run is there"
+run fork wide --at 4 --set lr=0.2 --name wider
+expect_status 0
+end
+
 begin "a run that goes on past its plan keeps no checkpoint a step, and tells no end"
 cat >"$folder/more.lua" <<'LUA'
 local mp = require "mp"

@@ -57,8 +57,10 @@ static const Command commands[] = {
     {"eval", FOR_EVAL, "RUN", "a trained model on its test data, in formats side by side",
      "The weights of the run's last checkpoint, or of that --at a step or --weights FILE, on the\n"
      "data that its experiment keeps for tests (`test` of its `data`), in each --precision: what\n"
-     "its `eval` says, the loss, the time of one sample and of a batch, the size of the weights\n"
-     "and the most that activations take. Nothing is trained or recorded. What is held against is\n"
+     "its `eval` says, the loss, the time of one sample and of a batch, the size of the weights, "
+     "as\n"
+     "`export` writes them and as the device holds them (`in memory`), and the\n"
+     "most that activations take. Nothing is trained or recorded. What is held against is\n"
      "fp32. Without -p: the run's own, and those of 32, 16 and 8 bits. Times are medians of "
      "rounds\n"
      "that go through all formats in turn. `x fp32` is the median of what each round found, per "

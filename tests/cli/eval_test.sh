@@ -124,6 +124,22 @@ expect_out 'medians of [0-9]* rounds through all formats'
 [ "$("$mpbench" ls --json | grep -o '"status"' | wc -l)" = 2 ] || fail "the evaluation is in the history"
 end
 
+begin "all that \`eval\` gives is told, whatever leads"
+sed 's/eval = function(m, b) .*/eval = function() return { psnr = 17.5, first = 1.25, second = 2.25, third = 3.25 } end,/' \
+    "$folder/parted.lua" >"$folder/results.lua"
+run run "$folder/results.lua" -d cpu --threads 1 -p bf16 --quiet --name results
+run eval results -p fp32,bf16 --quick
+expect_status 0
+expect_out '^precision  *loss  *change  *[a-z]*  *change'
+for result in psnr first second third; do
+    expect_out "$result"
+done
+[ "$(grep -oE '17\.5|1\.25|2\.25|3\.25' "$folder/out" | sort | uniq -c | tr -s ' ' | tr '\n' ' ')" = \
+    " 2 1.25  2 17.5  2 2.25  2 3.25 " ] || fail "not all of both formats: $(cat "$folder/out")"
+expect_out '^third  *3.25  3.25 (+0.0000)'
+run rm results --yes
+end
+
 begin "int8 is evaluated, loses little, and nothing trains in it"
 run eval 1 -p fp32,int8 --quick --json
 expect_status 0

@@ -18,20 +18,49 @@ static const Evaluated *shown(const Evaluations *all) {
 
 // ---- the table ----------------------------------------------------------------------------------
 
-enum { COLUMN_METRIC = 1, COLUMN_FASTER = 8, COLUMNS = 15 };
+enum { COLUMN_METRIC = 1, COLUMN_SECOND = 3, COLUMN_FASTER = 8, COLUMNS = 15, FORMATS_A_TABLE = 8 };
+
+// Of the results, the two that stand beside times and sizes; the others have a table of their own.
+typedef struct TableResults {
+    const RecordMetric *leading, *second; // NULL: none
+} TableResults;
+
+// The second is the loss; where that leads, what the experiment's `eval` says first.
+static TableResults choose_results(const Evaluation *found) {
+    TableResults results = {.leading = eval_leading(found)};
+    results.second = evaluation_metric(found, "loss");
+    if (results.second != results.leading)
+        return results;
+    results.second = NULL;
+    for (int i = 0; i < found->metric_count && !results.second; i++)
+        if (&found->metrics[i] != results.leading)
+            results.second = &found->metrics[i];
+    return results;
+}
+
+// What a format gives, and what that is from fp32's: "" where nothing is told.
+typedef struct MetricCells {
+    char value[TEXT_SIZE], change[TEXT_SIZE];
+} MetricCells;
+
+static MetricCells metric_cells(const Evaluations *all, const Evaluated *format,
+                                const RecordMetric *which) {
+    MetricCells cells = {.value = ""};
+    const Evaluated *base = eval_baseline(all);
+    const RecordMetric *metric = which ? evaluation_metric(&format->found, which->name) : NULL;
+    const RecordMetric *was = base && which ? evaluation_metric(&base->found, which->name) : NULL;
+    if (metric)
+        text_number(cells.value, metric->value, 4);
+    if (metric && was && format != base)
+        snprintf(cells.change, sizeof cells.change, "%+.4f", metric->value - was->value);
+    return cells;
+}
 
 static void put_metric(Table *table, const Evaluations *all, const Evaluated *format,
-                       const char *name) {
-    char text[TEXT_SIZE];
-    const Evaluated *base = eval_baseline(all);
-    const RecordMetric *metric = name ? evaluation_metric(&format->found, name) : NULL;
-    const RecordMetric *was = base && name ? evaluation_metric(&base->found, name) : NULL;
-    if (metric)
-        text_number(text, metric->value, 4);
-    table_put(table, metric ? text : NULL, "");
-    if (metric && was && format != base)
-        snprintf(text, sizeof text, "%+.4f", metric->value - was->value);
-    table_put(table, metric && was && format != base ? text : "", "");
+                       const RecordMetric *which) {
+    const MetricCells cells = metric_cells(all, format, which);
+    table_put(table, cells.value[0] ? cells.value : NULL, "");
+    table_put(table, cells.change, "");
 }
 
 // The size of the batch that all were timed in; 0: a limit on memory gave each its own.
@@ -57,14 +86,14 @@ static const char *put_bytes(char text[TEXT_SIZE], int64_t bytes) {
 }
 
 static void put_format(Table *table, const Terminal *terminal, const Evaluations *all,
-                       const Evaluated *format, const char *metric, const char *loss) {
+                       const Evaluated *format, const TableResults *results) {
     char text[EVAL_NAME_SIZE + TEXT_SIZE];
     const Evaluation *found = &format->found;
     EvalGain gain = eval_gain(all, format);
     snprintf(text, sizeof text, "%s%s", format->precision, format->is_own ? "*" : "");
     table_put(table, text, history_precision_style(terminal, format->precision));
-    put_metric(table, all, format, metric);
-    put_metric(table, all, format, loss);
+    put_metric(table, all, format, results->leading);
+    put_metric(table, all, format, results->second);
     put_time(table, &found->times[EVALUATION_ONE], 0);
     put_time(table, &found->times[EVALUATION_BATCH], common_batch(all) > 0 ? 0 : found->batch);
     const bool is_timed = found->times[EVALUATION_BATCH].round_count > 0;
@@ -79,6 +108,53 @@ static void put_format(Table *table, const Terminal *terminal, const Evaluations
     const bool is_capped = found->needed > 0;
     table_put(table, is_capped ? text_count(text, found->largest_batch) : "", "");
     table_put(table, is_capped ? put_bytes(text, found->needed) : "", "");
+}
+
+// The results that are not in the table, of the formats from..to-1.
+static bool print_others_of(const Terminal *terminal, const Evaluations *all,
+                            const TableResults *results, int from, int to, Error *error) {
+    const Evaluation *found = &shown(all)->found;
+    TableColumn columns[1 + FORMATS_A_TABLE] = {{"result", false, 0, 24}};
+    for (int i = from; i < to; i++)
+        columns[1 + i - from] = (TableColumn){all->formats[i].precision, true, 0, 0};
+    Table *table = table_new(columns, 1 + to - from);
+    if (!table)
+        return error_fail(error, ERROR_MEMORY, "no memory for the table");
+    for (int m = 0; m < found->metric_count; m++) {
+        const RecordMetric *metric = &found->metrics[m];
+        if (metric == results->leading || metric == results->second)
+            continue;
+        table_put(table, metric->name, "");
+        for (int i = from; i < to; i++) {
+            const MetricCells cells = metric_cells(all, &all->formats[i], metric);
+            char text[2 * TEXT_SIZE];
+            snprintf(text, sizeof text, cells.change[0] ? "%s (%s)" : "%s", cells.value,
+                     cells.change);
+            table_put(table, cells.value[0] ? text : NULL, "");
+        }
+    }
+    putchar('\n');
+    bool done =
+        table_print(table, stdout, terminal_width(terminal), terminal_style(terminal, STYLE_DIM),
+                    terminal_style(terminal, STYLE_NONE), error);
+    table_free(table);
+    return done;
+}
+
+// As many formats beside each other as surely fit: no result gives way to a narrow terminal.
+static bool print_others(const Terminal *terminal, const Evaluations *all,
+                         const TableResults *results, Error *error) {
+    enum { NAMES = 24, A_FORMAT = 24 }; // columns of the terminal: "-1.234e-05 (+1234.5678)"
+    const int width = terminal_width(terminal);
+    int count = width > 0 ? (width - NAMES) / A_FORMAT : FORMATS_A_TABLE;
+    count = count < 1 ? 1 : count > FORMATS_A_TABLE ? FORMATS_A_TABLE : count;
+    const int in_table = (results->leading != NULL) + (results->second != NULL);
+    bool done = true;
+    for (int from = 0; shown(all)->found.metric_count > in_table && from < all->count && done;
+         from += count)
+        done = print_others_of(terminal, all, results, from,
+                               from + count < all->count ? from + count : all->count, error);
+    return done;
 }
 
 static void print_line(const Terminal *terminal, const char *text) {
@@ -119,15 +195,18 @@ bool eval_print(const Cli *cli, const Evaluations *all, Error *error) {
     char batch[64], verdict[EVAL_VERDICT_SIZE];
     Terminal terminal = terminal_of(stdout, cli->color);
     TableColumn columns[COLUMNS] = {
-        {"precision", false, 0, 0},  {"", true, 0, 0},          {"change", true, 3, 0},
-        {"loss", true, 2, 0},        {"change", true, 4, 0},    {"ms, one", true, 5, 0},
-        {batch, true, 6, 0},         {"samples/s", true, 1, 0}, {"x fp32", true, 0, 0},
-        {"spread", true, 2, 0},      {"weights", true, 7, 0},   {"in memory", true, 8, 0},
-        {"activations", true, 9, 0}, {"fits", true, 1, 0},      {"one takes", true, 8, 0},
+        {"precision", false, 0, 0},  {"", true, 0, 0},
+        {"change", true, 3, 0},      {"", true, 2, 0},
+        {"change", true, 4, 0},      {"ms, one", true, 5, 0},
+        {batch, true, 6, 0},         {"samples/s", true, 1, 0},
+        {"x fp32", true, 0, 0},      {"spread", true, 2, 0},
+        {"weights", true, 7, 0},     {"in memory", true, 8, 0},
+        {"activations", true, 9, 0}, {"fits", true, 1, 0},
+        {"one takes", true, 8, 0},
     };
-    const RecordMetric *first = eval_leading(&shown(all)->found);
-    const RecordMetric *loss = evaluation_metric(&shown(all)->found, "loss");
-    columns[COLUMN_METRIC].title = first ? first->name : "";
+    const TableResults results = choose_results(&shown(all)->found);
+    columns[COLUMN_METRIC].title = results.leading ? results.leading->name : "";
+    columns[COLUMN_SECOND].title = results.second ? results.second->name : "";
     snprintf(batch, sizeof batch, "ms, batch");
     if (common_batch(all) > 0)
         snprintf(batch, sizeof batch, "ms, %lld", (long long)common_batch(all));
@@ -137,13 +216,12 @@ bool eval_print(const Cli *cli, const Evaluations *all, Error *error) {
     if (!table)
         return error_fail(error, ERROR_MEMORY, "no memory for the table");
     for (int i = 0; i < all->count; i++)
-        put_format(table, &terminal, all, &all->formats[i], first ? first->name : NULL,
-                   loss && loss->name != first->name && strcmp(first->name, "loss") != 0 ? "loss"
-                                                                                         : NULL);
+        put_format(table, &terminal, all, &all->formats[i], &results);
     bool done =
         table_print(table, stdout, terminal_width(&terminal), terminal_style(&terminal, STYLE_DIM),
                     terminal_style(&terminal, STYLE_NONE), error);
     table_free(table);
+    done = done && print_others(&terminal, all, &results, error);
     putchar('\n');
     print_notes(&terminal, all);
     eval_verdict(all, verdict, sizeof verdict);

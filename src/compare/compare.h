@@ -20,6 +20,7 @@
 enum {
     COMPARE_LABEL_SIZE = 192,
     COMPARE_TEXT_SIZE = 512,
+    COMPARE_MOST_METRICS = 256, // names of results that are asked for
     COMPARE_PLACE_SIZE = 32,
     COMPARE_MOST_RUNS = STATISTIC_MOST_SEEDS
 };

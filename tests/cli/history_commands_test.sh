@@ -137,6 +137,33 @@ LC_ALL=C.UTF-8 run show 1
 LC_ALL=C grep -q "$(printf '\342\240')" "$folder/out" || fail "no braille with UTF-8"
 end
 
+begin "of many results each is in the comparison, or told to be left out"
+kept=$MPBENCH_DB
+export MPBENCH_DB="$folder/many.db"
+cat >"$folder/many.lua" <<'LUA'
+return require("mp").experiment {
+    name = "many", params = { results = 6 },
+    run = function(run)
+        run:log { loss = 1 }
+        for i = 1, run.params.results do run:result { [("r%02d"):format(i)] = 1 / i } end
+    end,
+}
+LUA
+for precision in fp32 bf16; do
+    "$mpbench" run "$folder/many.lua" --quiet -p $precision >/dev/null
+    "$mpbench" run "$folder/many.lua" --quiet -p $precision --set results=20 >/dev/null
+done
+run compare 1 3
+expect_out '^ .* r01  *r02  *r03  *r04  *r05  *r06 '
+expect_no_out 'no room here'
+run compare 2 4
+expect_out '^ .* r01 .* r16 '
+expect_out '^4 more results that have no room here, in --json: r17, r18, r19, r20$'
+run compare 2 4 --markdown
+expect_out '^| r20 |'
+export MPBENCH_DB="$kept"
+end
+
 # on COLUMNS COMMAND: runs it on a terminal so wide; what it prints is in out.
 on() {
     TERM=xterm script -qec "stty cols $1; '$mpbench' $2 --color never" /dev/null </dev/null | tr -d '\r' >"$folder/out"
@@ -153,8 +180,15 @@ if command -v script >/dev/null 2>&1; then
     ! grep -q 'memory' "$folder/out" || fail "memory should have given way"
     end
 
+    begin "results that give way to a narrow terminal are named"
+    export MPBENCH_DB="$folder/many.db"
+    on 60 "compare 1 3"
+    [ "$(longest)" -le 60 ] || fail "a line of $(longest) columns on 60"
+    grep -q 'more results\{0,1\} that ha.* no room here, in --json: .*r06$' "$folder/out" || fail "none is told of: $(cat "$folder/out")"
+    export MPBENCH_DB="$kept"
+    end
+
     begin "lists, pages and comparisons fit every terminal"
-    kept=$MPBENCH_DB
     cp "$kept" "$folder/wide.db"
     export MPBENCH_DB="$folder/wide.db"
     cat >"$folder/wordy.lua" <<'LUA'

@@ -40,6 +40,16 @@ static void the_least_wanted_column_gives_way_first(void) {
     free(text);
 }
 
+static void it_says_which_columns_it_shows(void) {
+    static const char *const rows[] = {"1", "first", NULL, "10 MiB"};
+    Table *table = table_new(columns, 4);
+    for (int i = 0; i < 4; i++)
+        table_put(table, rows[i], "");
+    CHECK(table_shows(table, 0, 1) && table_shows(table, 0, 3) && !table_shows(table, 0, 2));
+    CHECK(table_shows(table, 12, 1) && !table_shows(table, 12, 3));
+    table_free(table);
+}
+
 static void what_stays_is_cut(void) {
     char *text = print(8, two_rows, 8);
     CHECK_TEXT(text, "id  name\n 1  fir~\n12  sec~\n");
@@ -137,6 +147,7 @@ static void sparks_show_what_is_hardly_there(void) {
 int main(void) {
     RUN_TEST(columns_are_aligned);
     RUN_TEST(the_least_wanted_column_gives_way_first);
+    RUN_TEST(it_says_which_columns_it_shows);
     RUN_TEST(what_stays_is_cut);
     RUN_TEST(columns_of_dashes_are_left_out);
     RUN_TEST(wide_characters_and_escapes_keep_the_columns);

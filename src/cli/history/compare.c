@@ -37,7 +37,13 @@ static void print_wrapped(const Page *page, const char *text) {
 
 // ---- the table ----------------------------------------------------------------------------------
 
-enum { MOST_METRICS = 4 };
+enum { MOST_METRICS = 16 }; // in columns
+
+// Of the results those that no column of a table has.
+typedef struct LeftOut {
+    const char *names[COMPARE_MOST_METRICS];
+    int count;
+} LeftOut;
 
 static void put_statistic(Table *table, const Page *page, const Statistic *value) {
     char text[STATISTIC_TEXT_SIZE];
@@ -79,7 +85,8 @@ static void put_side(Table *table, const Page *page, const CompareSide *side,
     table_put(table, side->skipped > 0 ? text_count(number, side->skipped) : NULL, "");
 }
 
-static bool print_sides(const Page *page, const CompareSide *sides, int count, Error *error) {
+static bool print_sides(const Page *page, const CompareSide *sides, int count, LeftOut *left,
+                        Error *error) {
     const TableColumn before[] = {
         {"", false, 0, 40}, {"of", false, 9, 0}, {page->comparison->series, true, 1, 0}};
     static const TableColumn after[] = {{"steps/s", true, 6, 0}, {"samples/s", true, 4, 0},
@@ -89,8 +96,9 @@ static bool print_sides(const Page *page, const CompareSide *sides, int count, E
                                         {"g CO2", true, 11, 0},  {"skipped", true, 12, 0}};
     enum { BEFORE = sizeof before / sizeof *before, AFTER = sizeof after / sizeof *after };
     TableColumn columns[BEFORE + MOST_METRICS + AFTER];
-    const char *metrics[MOST_METRICS];
-    int metric_count = compare_metric_names(page->comparison, metrics, MOST_METRICS);
+    const char *metrics[COMPARE_MOST_METRICS];
+    const int known = compare_metric_names(page->comparison, metrics, COMPARE_MOST_METRICS);
+    const int metric_count = known < MOST_METRICS ? known : MOST_METRICS;
     memcpy(columns, before, sizeof before);
     for (int m = 0; m < metric_count; m++) // the first stays longest
         columns[BEFORE + m] = (TableColumn){metrics[m], true, m == 0 ? 1 : 20 + m, 0};
@@ -100,9 +108,30 @@ static bool print_sides(const Page *page, const CompareSide *sides, int count, E
         return error_fail(error, ERROR_MEMORY, "no memory for the comparison");
     for (int i = 0; i < count; i++)
         put_side(table, page, &sides[i], metrics, metric_count);
+    left->count = 0;
+    for (int m = 0; m < known; m++)
+        if (m >= metric_count || !table_shows(table, page->width, BEFORE + m))
+            left->names[left->count++] = metrics[m];
     bool done = table_print(table, stdout, page->width, page->dim, page->plain, error);
     table_free(table);
     return done;
+}
+
+// Which results gave way to a narrow terminal, or are more than a table has.
+static void print_left_out(const Page *page, const LeftOut *left) {
+    enum { MOST_NAMED = 6 };
+    char text[COMPARE_TEXT_SIZE];
+    if (left->count == 0)
+        return;
+    Phrase phrase = phrase_begin(text, sizeof text);
+    phrase_add(&phrase, "%d more result%s that %s no room here, in --json: ", left->count,
+               left->count == 1 ? "" : "s", left->count == 1 ? "has" : "have");
+    for (int i = 0; i < left->count && i < MOST_NAMED; i++)
+        phrase_add(&phrase, "%s%.60s", i > 0 ? ", " : "", left->names[i]);
+    phrase_add(&phrase, "%s", left->count > MOST_NAMED ? ", .." : "");
+    fputs(page->dim, stdout);
+    print_wrapped(page, text);
+    fputs(page->plain, stdout);
 }
 
 // Where the last value alone is told, it is another figure of the same name.
@@ -314,13 +343,15 @@ static bool print_page(const Cli *cli, const Comparison *comparison, Error *erro
     page.dim = terminal_style(&page.terminal, STYLE_DIM);
     page.plain = terminal_style(&page.terminal, STYLE_NONE);
     bool has_seeds = comparison->group_count < comparison->run_count;
-    if (!print_sides(&page, comparison->groups, comparison->group_count, error))
+    LeftOut left;
+    if (!print_sides(&page, comparison->groups, comparison->group_count, &left, error))
         return false;
     if (has_seeds) {
         printf("\n%severy run%s\n", page.dim, page.plain);
-        if (!print_sides(&page, comparison->sides, comparison->run_count, error))
+        if (!print_sides(&page, comparison->sides, comparison->run_count, &left, error))
             return false;
     }
+    print_left_out(&page, &left);
     print_series_meaning(&page, comparison->groups, comparison->group_count);
     print_test(&page);
     if (!print_reach(&page, error) || !print_differences(&page, error) ||

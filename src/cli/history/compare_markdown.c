@@ -8,8 +8,6 @@
 #include "cli/history/compare.h"
 #include "cli/history/history.h"
 
-enum { MOST_METRICS = 12 };
-
 // What came from outside is no markup: sanitised, and escaped where a cell could end or begin
 // something. (An underscore within a word is none.)
 static void put_text(const char *text) {
@@ -138,9 +136,9 @@ static void put_memory(const Comparison *comparison) {
 
 static void put_results(const Comparison *comparison) {
     const CompareSide *groups = comparison->groups;
-    const char *metrics[MOST_METRICS];
+    const char *metrics[COMPARE_MOST_METRICS];
     int count = comparison->group_count;
-    int metric_count = compare_metric_names(comparison, metrics, MOST_METRICS);
+    int metric_count = compare_metric_names(comparison, metrics, COMPARE_MOST_METRICS);
     for (int m = 0; m < metric_count; m++) {
         begin_row(metrics[m], "");
         for (int g = 0; g < count; g++) {

@@ -122,6 +122,13 @@ static void fit_columns(const Table *table, int width, int *widths, bool *is_sho
     }
 }
 
+bool table_shows(const Table *table, int width, int column) {
+    int widths[MOST_COLUMNS];
+    bool is_shown[MOST_COLUMNS];
+    fit_columns(table, width, widths, is_shown);
+    return is_shown[column];
+}
+
 // ---- printing -----------------------------------------------------------------------------------
 
 static void print_cell(FILE *out, const char *text, const char *style, const char *plain,

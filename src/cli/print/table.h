@@ -23,6 +23,8 @@ Table *table_new(const TableColumn *columns, int count);
 void table_free(Table *table);
 // The next cell, row by row. `style` is an escape that is borrowed, "" for none; NULL text: a dash.
 void table_put(Table *table, const char *text, const char *style);
+// Whether a column is printed at that width: neither empty nor given way.
+bool table_shows(const Table *table, int width, int column);
 // `width` 0: all columns, whole. `title_style` and `plain` are escapes or "". Columns that no row
 // has anything for are left out.
 bool table_print(const Table *table, FILE *out, int width, const char *title_style,

@@ -7,8 +7,6 @@
 #include "cli/report/html.h"
 #include "cli/report/report.h"
 
-enum { MOST_METRICS = 6 };
-
 const char *report_number(char *text, double value, int digits) {
     text[0] = 0;
     return isnan(value) ? text : text_number(text, value, digits);
@@ -114,9 +112,9 @@ static void put_differences(const Report *report) {
 
 void report_results(const Report *report) {
     const Comparison *comparison = report->comparison;
-    const char *metrics[MOST_METRICS], *titles[MOST_METRICS + 16];
-    char headings[MOST_METRICS + 1][RECORD_NAME_SIZE + 2];
-    int metric_count = compare_metric_names(comparison, metrics, MOST_METRICS), count = 0;
+    const char *metrics[COMPARE_MOST_METRICS], *titles[COMPARE_MOST_METRICS + 16];
+    char headings[COMPARE_MOST_METRICS + 1][RECORD_NAME_SIZE + 2];
+    int metric_count = compare_metric_names(comparison, metrics, COMPARE_MOST_METRICS), count = 0;
     static const char *const after[] = {"#steps/s", "#speed",  "#memory", "#of it",
                                         "#seconds", "#joules", "#g CO2",  "#skipped"};
     titles[count++] = "";

@@ -167,6 +167,7 @@ static bool restore(Session *session, bool at_end, Error *error) {
     inventory->live = NULL;
     inventory->live_count = 0;
     allocator_forget_peaks(session->engine->device->allocator); // garbage gathered on the way
+    run_raise_memory(session->run);
     session->resume = NULL;
     session->run->is_silent = false;
     const Run *run = session->run;

@@ -73,7 +73,8 @@ Run *run_new(const RunOptions *options, Error *error) {
     run->started = clock_seconds();
     run_look_around(run);
     for (int i = 0; i < options->fact_count; i++)
-        if (twin_is_fact(options->facts[i].name))
+        if (twin_is_fact(options->facts[i].name) ||
+            strcmp(options->facts[i].name, RECORD_FACT_MEMORY) == 0)
             run_add_fact(run, options->facts[i].name, options->facts[i].value);
     if (passed.code != ERROR_NONE)
         run_add_fact(run, "device.passed", passed.text);

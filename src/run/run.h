@@ -77,8 +77,9 @@ typedef struct RunOptions { // borrowed; must outlive the run
     const RunCommand *orders; // what was set the first time that it came by here: obeyed again,
     int order_count;          // each after its step
     TwinLink *twin;           // to another training in lock step; NULL: none
-    const RecordFact *facts;  // of the run that goes on: those of its twin stay
-    int fact_count;
+    const RecordFact *facts;  // of the run that goes on: those of its twin stay, and what steps
+    int fact_count;           // held at most
+    const RecordMemory *held; // of the run that goes on: the most at once; NULL: nothing is known
 } RunOptions;
 
 enum {
@@ -255,6 +256,8 @@ typedef struct RunProfile {
 } RunProfile;
 bool run_profile(const Run *run, RunProfile *profile);
 RecordMemory run_memory(const Run *run); // the most at once, so far
+// A run that goes on has held what it held before: options->held. Once peaks are its own.
+void run_raise_memory(Run *run);
 // All that is to be said of it now. Clears `record` first; its lists are the caller's to clear.
 bool run_describe(const Run *run, RunRecord *record, Error *error) MUST_CHECK;
 

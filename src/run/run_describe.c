@@ -159,18 +159,35 @@ static void look_at_load(Run *run) {
     }
 }
 
+static void raise_memory(RecordMemory *memory, const RecordMemory *to) {
+    const struct {
+        int64_t *bytes, other;
+    } rows[] = {{&memory->peak, to->peak},           {&memory->weights, to->weights},
+                {&memory->masters, to->masters},     {&memory->activations, to->activations},
+                {&memory->gradients, to->gradients}, {&memory->optimizer, to->optimizer},
+                {&memory->workspace, to->workspace}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].other > *rows[i].bytes) // what is unknown is less than all
+            *rows[i].bytes = rows[i].other;
+}
+
+// A run that was resumed held what it did in any of its stretches.
 static void look_at_memory(Run *run) {
     const MemoryUse use = allocator_use(run->device->allocator);
-    const RecordMemory memory = {.peak = (int64_t)use.lap_total_peak,
-                                 .weights = (int64_t)use.lap_peak[MEMORY_WEIGHTS],
-                                 .masters = (int64_t)use.lap_peak[MEMORY_MASTERS],
-                                 .activations = (int64_t)use.lap_peak[MEMORY_ACTIVATIONS],
-                                 .gradients = (int64_t)use.lap_peak[MEMORY_GRADIENTS],
-                                 .optimizer = (int64_t)use.lap_peak[MEMORY_OPTIMIZER],
-                                 .workspace = (int64_t)use.lap_peak[MEMORY_WORKSPACE]};
+    RecordMemory memory = {.peak = (int64_t)use.lap_total_peak,
+                           .weights = (int64_t)use.lap_peak[MEMORY_WEIGHTS],
+                           .masters = (int64_t)use.lap_peak[MEMORY_MASTERS],
+                           .activations = (int64_t)use.lap_peak[MEMORY_ACTIVATIONS],
+                           .gradients = (int64_t)use.lap_peak[MEMORY_GRADIENTS],
+                           .optimizer = (int64_t)use.lap_peak[MEMORY_OPTIMIZER],
+                           .workspace = (int64_t)use.lap_peak[MEMORY_WORKSPACE]};
     char text[RECORD_TEXT_SIZE];
     if (run_state(run)->steps_here < RUN_LAP_STEPS || run->step <= RUN_LAP_STEPS)
         return;
+    RecordMemory earlier;
+    const RunRecord record = {.facts = run->facts, .fact_count = run->fact_count};
+    if (record_memory_in_steps(&record, &earlier))
+        raise_memory(&memory, &earlier);
     record_memory_text(&memory, text);
     run_add_fact(run, RECORD_FACT_MEMORY, text);
 }
@@ -303,6 +320,22 @@ RecordMemory run_memory(const Run *run) {
         .optimizer = (int64_t)use.peak[MEMORY_OPTIMIZER],
         .workspace = (int64_t)use.peak[MEMORY_WORKSPACE],
     };
+}
+
+void run_raise_memory(Run *run) {
+    const RecordMemory *held = run->options->held;
+    if (!held)
+        return;
+    RecordMemory all = run_memory(run);
+    raise_memory(&all, held);
+    const MemoryUse use = {.total_peak = (size_t)all.peak,
+                           .peak = {[MEMORY_WEIGHTS] = (size_t)all.weights,
+                                    [MEMORY_MASTERS] = (size_t)all.masters,
+                                    [MEMORY_ACTIVATIONS] = (size_t)all.activations,
+                                    [MEMORY_GRADIENTS] = (size_t)all.gradients,
+                                    [MEMORY_OPTIMIZER] = (size_t)all.optimizer,
+                                    [MEMORY_WORKSPACE] = (size_t)all.workspace}};
+    allocator_raise_peaks(run->device->allocator, &use);
 }
 
 // Layer 0 of the policy is none; the record counts from the first real one.

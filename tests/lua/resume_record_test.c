@@ -103,10 +103,41 @@ static void a_fork_tells_what_it_did_itself(void) {
     }
 }
 
+static void memory_is_the_most_of_all_stretches(void) {
+    Trial first = {.script = write_script("held", parent_script),
+                   .settings = "",
+                   .precision = "fp16",
+                   .folder = folder_of("held"),
+                   .stop_at = 10};
+    train(&first);
+    CHECK_MESSAGE(first.done && first.kept == 1, "%s", first.error.text);
+    const RecordMemory held = {.peak = INT64_C(1) << 40,
+                               .weights = 1,
+                               .masters = RECORD_UNKNOWN,
+                               .activations = INT64_C(1) << 39};
+    RecordFact fact = {.name = RECORD_FACT_MEMORY};
+    record_memory_text(&held, fact.value);
+    Trial second = first;
+    second.stop_at = 0;
+    second.held = &held;
+    second.fact = &fact;
+    second.resume = checkpoint_open(file_of("held", 10), NULL, NULL, &second.error);
+    train(&second);
+    checkpoint_close(second.resume);
+    CHECK_MESSAGE(second.done && second.step == 30, "%s", second.error.text);
+    const RecordMemory *memory = &second.record.memory;
+    CHECK(memory->peak == held.peak && memory->activations == held.activations);
+    CHECK(memory->weights == first.record.memory.weights && memory->weights > 1);
+    CHECK(memory->masters >= 0);
+    CHECK(second.has_in_steps && second.in_steps.peak == held.peak);
+    CHECK(second.in_steps.weights > 1 && second.in_steps.activations == held.activations);
+}
+
 int main(void) {
     if (!trials_begin())
         return 1;
     RUN_TEST(times_diagnoses_and_the_clock_are_those_of_the_whole_run);
     RUN_TEST(a_fork_tells_what_it_did_itself);
+    RUN_TEST(memory_is_the_most_of_all_stretches);
     return trials_end();
 }

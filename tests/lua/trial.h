@@ -25,6 +25,8 @@ typedef struct Trial { // one run, or a part of one
     int64_t parent;            // of a fork
     size_t memory_limit;       // of the script; 0: the usual one
     double joules;             // that it has taken when it begins
+    const RecordMemory *held;  // of a resume: before; NULL: not known
+    const RecordFact *fact;    // of a resume: one of those it had; NULL: none
     void (*prepare)(Run *run); // before the script is read; NULL: nothing
     double seconds;            // that its step 5 took, as far as it can tell
     Run *run;
@@ -35,8 +37,10 @@ typedef struct Trial { // one run, or a part of one
     int kept;     // checkpoints to go on from
     bool done;
     char printed[768];
-    char diagnosed[256]; // kinds
-    RunRecord record;    // without its lists
+    char diagnosed[256];   // kinds
+    RunRecord record;      // without its lists
+    RecordMemory in_steps; // that one of them tells of
+    bool has_in_steps;
     Error error;
 } Trial;
 
@@ -97,6 +101,9 @@ static inline void train(Trial *trial) {
                           .settings = settings};
     options.precision = trial->precision;
     options.parent = trial->parent;
+    options.held = trial->held;
+    options.facts = trial->fact;
+    options.fact_count = trial->fact != NULL;
     snprintf(text, sizeof text, "%s", trial->settings ? trial->settings : "");
     for (char *word = strtok(text, " "); word; word = strtok(NULL, " ")) {
         char *equals = strchr(word, '=');
@@ -130,6 +137,7 @@ static inline void train(Trial *trial) {
     RunRecord record;
     CHECK(run_describe(run, &record, &trial->error));
     trial->record = record;
+    trial->has_in_steps = record_memory_in_steps(&record, &trial->in_steps);
     record_clear(&record);
     trial->diagnosed[0] = 0;
     for (int i = 0; i < run->diagnosis_count; i++)

@@ -66,11 +66,8 @@ static const char *longer_by(const RunRecord *record) {
 // ---- resume -------------------------------------------------------------------------------------
 
 // One of two that were trained in lock step. What is known of the pair stays with it.
-static void part_from_twin(Cli *cli, const Past *past) {
-    const RunRecord *record = &past->record;
+static void part_from_twin(const RunRecord *record) {
     const char *twin = record_fact(record, TWIN_FACT_TWIN), *of = record_fact(record, TWIN_FACT_OF);
-    cli->run.facts = record->facts;
-    cli->run.fact_count = record->fact_count;
     if (twin || of) {
         fputs("mpbench: it was trained beside run ", stderr);
         cli_print_outside(stderr, twin ? twin : of);
@@ -107,12 +104,15 @@ static bool resume(Cli *cli, Past *past, Error *error) {
     bool done = past_set_options(cli, past, true, false, error);
     if (done) {
         past_warn_of_changes(past);
-        part_from_twin(cli, past);
+        part_from_twin(record);
         cli->weights = NULL; // they are in the checkpoint
         cli->run.name = past->record.name;
         cli->run.resumes = past->record.id;
         cli->run.from = past->row->step;
         cli->run.past = &past->past;
+        cli->run.facts = record->facts;
+        cli->run.fact_count = record->fact_count;
+        cli->run.held = &record->memory;
         cli->run.orders = past->orders;
         cli->run.order_count = past->order_count;
         const TrainingPlan plan = {.path = past->script, .resume = checkpoint};

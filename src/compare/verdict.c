@@ -21,7 +21,26 @@ static void say_seeds(Phrase *text, const Statistic *value) {
                    value->count + value->not_finite);
 }
 
+// Two values that differ, and look alike in the usual digits, in as many as tell them apart.
+static bool say_apart(Phrase *text, const Statistic *value, const Statistic *baseline) {
+    enum { LEAST_DIGITS = 5, MOST_DIGITS = 17 };
+    char ours[STATISTIC_TEXT_SIZE], theirs[STATISTIC_TEXT_SIZE];
+    const bool are_single =
+        value->count == 1 && baseline->count == 1 && value->not_finite + baseline->not_finite == 0;
+    if (!are_single || value->mean == baseline->mean ||
+        strcmp(statistic_text(ours, value, false), statistic_text(theirs, baseline, false)) != 0)
+        return false;
+    for (int digits = LEAST_DIGITS; digits <= MOST_DIGITS && strcmp(ours, theirs) == 0; digits++) {
+        snprintf(ours, sizeof ours, "%#.*g", digits, value->mean);
+        snprintf(theirs, sizeof theirs, "%#.*g", digits, baseline->mean);
+    }
+    phrase_add(text, "%s against %s", ours, theirs);
+    return true;
+}
+
 static void say_both(Phrase *text, const Statistic *value, const Statistic *baseline) {
+    if (say_apart(text, value, baseline))
+        return;
     say_seeds(text, value);
     phrase_add(text, " against ");
     say_seeds(text, baseline);

@@ -291,6 +291,24 @@ static void it_is_told_which_differences_are_not_of_pairs(void) {
     compare_free(comparison);
 }
 
+static void values_that_differ_are_told_by_digits_that_do(void) {
+    Planted runs[] = {six[0], six[1]};
+    runs[1].end = 0.21; // else all losses are the same, and that is told
+    runs[0].accuracy = 17.5128;
+    runs[1].accuracy = 17.5110;
+    Comparison *comparison = compare_planted(runs, 2, COMPARE_BY_STEP);
+    CHECK_CONTAINS(comparison->verdicts[0], "its accuracy is 17.511 against 17.513, ");
+    compare_free(comparison);
+    runs[1].accuracy = 17.5128 + 1e-7;
+    comparison = compare_planted(runs, 2, COMPARE_BY_STEP);
+    CHECK_CONTAINS(comparison->verdicts[0], "its accuracy is 17.5128001 against 17.5128000, ");
+    compare_free(comparison);
+    runs[1].accuracy = 17.6;
+    comparison = compare_planted(runs, 2, COMPARE_BY_STEP);
+    CHECK_CONTAINS(comparison->verdicts[0], "its accuracy is 17.60 against 17.51, ");
+    compare_free(comparison);
+}
+
 static void one_seed_cannot_tell(void) {
     Planted runs[] = {six[0], six[1]};
     runs[1].end = 0.21;
@@ -572,6 +590,7 @@ int main(void) {
     RUN_TEST(the_verdict_over_seeds_knows_noise);
     RUN_TEST(groups_of_the_same_seeds_are_compared_in_pairs);
     RUN_TEST(it_is_told_which_differences_are_not_of_pairs);
+    RUN_TEST(values_that_differ_are_told_by_digits_that_do);
     RUN_TEST(one_seed_cannot_tell);
     RUN_TEST(a_run_diverged_since_a_step_and_a_fork_when_its_parent_did);
     RUN_TEST(trainings_part_where_the_curves_do);

@@ -19,10 +19,12 @@ static double peak_memory(const RunRecord *record) {
 static double tail_loss(const Comparison *comparison, int run) {
     const CompareCurve *curve = &comparison->losses[run];
     const RunRecord *record = &comparison->runs[run];
+    const double rounding = 1e-9; // of an axis that is no whole number
     double end = compare_shared_end(comparison), sum = 0, finite = 0, broken = 0;
+    const double before = tail * end * (1 + rounding); // a step at 270 of 300 is of the ninth tenth
     for (int i = 0; i < curve->count && end > 0; i++) {
         const SeriesPoint *point = &curve->points[i];
-        if (!(curve->x[i] >= tail * end && curve->x[i] <= end))
+        if (!(curve->x[i] > before && curve->x[i] <= end))
             continue;
         if (point->count > 0)
             sum += point->mean * (double)point->count;

@@ -102,6 +102,20 @@ static void losses_that_are_not_finite_are_not_called_the_same(void) {
     compare_free(comparison);
 }
 
+// Of 400 steps the last 40, 361 to 400.
+static void the_last_tenth_is_a_tenth(void) {
+    static const CompareAxis axes[] = {COMPARE_BY_STEP, COMPARE_BY_EPOCH, COMPARE_BY_SAMPLES};
+    Planted runs[] = {six[0], six[1]};
+    double sum = 0;
+    for (int step = 361; step <= 400; step++)
+        sum += planted_loss(&runs[1], step);
+    for (size_t i = 0; i < sizeof axes / sizeof *axes; i++) {
+        Comparison *comparison = compare_planted(runs, 2, axes[i]);
+        CHECK_NEAR(comparison->sides[1].loss.mean, sum / 40, 1e-12);
+        compare_free(comparison);
+    }
+}
+
 static void only_what_differs_is_listed(void) {
     Planted runs[] = {six[0], six[0]};
     runs[1].name = "b";
@@ -581,6 +595,7 @@ int main(void) {
     RUN_TEST(memory_is_unknown_before_the_first_step);
     RUN_TEST(the_same_seed_again_is_a_group_of_its_own);
     RUN_TEST(losses_that_are_not_finite_are_not_called_the_same);
+    RUN_TEST(the_last_tenth_is_a_tenth);
     RUN_TEST(only_what_differs_is_listed);
     RUN_TEST(a_label_says_no_more_than_it_must);
     RUN_TEST(layers_that_somebody_set_are_differences);

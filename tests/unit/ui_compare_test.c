@@ -57,7 +57,7 @@ static void intervals_stand_off_what_is_beside_them(void) {
     open_screen(make_runs(runs, 6), 6);
     for (int i = 0; i < 3; i++) {
         const char *text = draw_screen(sizes[i][0], sizes[i][1]);
-        CHECK_CONTAINS(text, " 0.0077±0.00024 ");
+        CHECK_CONTAINS(text, " 0.0076±0.00028 ");
         CHECK_CONTAINS(text, "│▸a fp32 ");
     }
     close_screen();

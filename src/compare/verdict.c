@@ -229,7 +229,8 @@ static void tell_outcome(Parts *parts, const Comparison *comparison, const Compa
         say_both(&text, value, base); // an interval of two is so wide that it holds nearly all
         phrase_add(&text, ", and two seeds cannot tell that from chance");
     } else if (contrast.likeness == LIKENESS_SAME) {
-        phrase_add(&text, "the same within the noise (");
+        phrase_add(&text, "the same within the noise%s (",
+                   contrast.pairs > 0 ? ", pair by pair" : "");
         say_both(&text, value, base);
         phrase_add(&text, ")");
     } else if (contrast.likeness == LIKENESS_DIFFERENT) {

@@ -151,17 +151,6 @@ static void print_series_meaning(const Page *page, const CompareSide *sides, int
     fputs(page->plain, stdout);
 }
 
-// Below the tables: what an interval of a difference is of.
-static void print_test(const Page *page) {
-    char text[COMPARE_TEXT_SIZE];
-    compare_say_test(page->comparison, text);
-    if (!text[0])
-        return;
-    fputs(page->dim, stdout);
-    print_wrapped(page, text);
-    fputs(page->plain, stdout);
-}
-
 // ---- to a target --------------------------------------------------------------------------------
 
 static bool print_reach(const Page *page, Error *error) {
@@ -353,7 +342,6 @@ static bool print_page(const Cli *cli, const Comparison *comparison, Error *erro
     }
     print_left_out(&page, &left);
     print_series_meaning(&page, comparison->groups, comparison->group_count);
-    print_test(&page);
     if (!print_reach(&page, error) || !print_differences(&page, error) ||
         !print_curves(&page, error))
         return false;

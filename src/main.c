@@ -139,8 +139,8 @@ static const Command commands[] = {
      "Every\n"
      "combination is trained in a process of its own. The same command again goes on where it was\n"
      "ended: what finished is not run again, unless the code of the script, or of a file that it\n"
-     "requires, was changed (comments and blank lines may be); with --list it trains nothing and\n"
-     "compares what is there.\n"
+     "requires, was changed (comments and blank lines may be); with --list it trains nothing: it\n"
+     "lists the combinations, each with its run or to be trained, and compares what is there.\n"
      "The first combination is the baseline.",
      1, 1, command_matrix},
     {"ctl", FOR_CTL, "RUN VERB [ARGUMENT]", "an order to a run in progress, and its answer",

@@ -34,6 +34,14 @@ matrix -p fp32,bf16 --seeds 2 --set lr=0.01,0.02 --list # trains nothing
 expect_status 0
 expect_out "lr=0.02"
 expect_err "^7 of 8 done\$"
+expect_out '^combination  *run  state$'
+[ "$(grep -c '^fp32, lr=0.0[12], seed [12]  *[0-9][0-9]*  finished$' "$folder/out")" = 4 ] || fail "fp32 is not there: $(head -n 9 "$folder/out")"
+[ "$(grep -c '  -  to be trained$' "$folder/out")" = 1 ] || fail "not one is to be trained: $(head -n 9 "$folder/out")"
+matrix -p fp32,bf16 --set lr=0.07 --list # of which there is none
+expect_status 0
+[ "$(grep -c ', lr=0.07, seed 1  *-  to be trained$' "$folder/out")" = 2 ] || fail "it lists $(cat "$folder/out")"
+matrix -p fp32,bf16 --seeds 2 --set lr=0.01,0.02 --list --markdown
+expect_no_out 'to be trained'
 matrix -p fp32,bf16 --seeds 2 --set lr=0.01,0.02
 expect_err "7 of 8 done before"
 expect_err "8/8 done: "

@@ -17,6 +17,7 @@
 #include "cli/experiments.h"
 #include "cli/history/compare.h"
 #include "cli/history/history.h"
+#include "cli/print/table.h"
 #include "cli/train/child.h"
 #include "cli/train/matrix.h"
 
@@ -107,6 +108,36 @@ static bool run_cells(const Cli *cli, Matrix *matrix, Error *error) {
 
 // ---- the command --------------------------------------------------------------------------------
 
+// Of --list: every combination, and what the history has of it.
+static bool list_cells(const Cli *cli, const Matrix *matrix, Error *error) {
+    static const TableColumn columns[] = {
+        {"combination", false, 0, 0}, {"run", true, 0, 0}, {"state", false, 0, 0}};
+    static const char *const words[] = {[CELL_MISSING] = "to be trained",
+                                        [CELL_RUNNING] = "in progress",
+                                        [CELL_ELSEWHERE] = "in progress",
+                                        [CELL_DONE] = "finished",
+                                        [CELL_FAILED] = "failed"};
+    const Terminal terminal = terminal_of(stdout, cli->color);
+    Table *table = table_new(columns, sizeof columns / sizeof *columns);
+    if (!table)
+        return error_fail(error, ERROR_MEMORY, "no memory for the table");
+    for (int i = 0; i < matrix->cell_count; i++) {
+        const MatrixCell *cell = &matrix->cells[i];
+        char name[MATRIX_NAME_SIZE], run[TEXT_SIZE];
+        matrix_cell_name(matrix, cell, name);
+        snprintf(run, sizeof run, "%" PRId64, cell->run);
+        table_put(table, name, "");
+        table_put(table, cell->run > 0 ? run : NULL, "");
+        table_put(table, words[cell->state], "");
+    }
+    bool done =
+        table_print(table, stdout, terminal_width(&terminal), terminal_style(&terminal, STYLE_DIM),
+                    terminal_style(&terminal, STYLE_NONE), error);
+    table_free(table);
+    putchar('\n');
+    return done;
+}
+
 static bool compare_cells(const Cli *cli, Store *store, const Matrix *matrix, Error *error) {
     int64_t runs[MATRIX_MOST_CELLS];
     int count = 0;
@@ -181,6 +212,7 @@ static bool end(const Cli *cli, Matrix *matrix, Error *error) {
     Store *store = history_open(cli, STORE_READ, error);
     bool done = store && matrix_find_runs(store, matrix, error) &&
                 tell_unheeded(cli, store, matrix, error) &&
+                (!cli->list || cli->json || cli->markdown || list_cells(cli, matrix, error)) &&
                 compare_cells(cli, store, matrix, error);
     store_close(store);
     int failed = matrix_count(matrix, CELL_FAILED), busy = matrix_count(matrix, CELL_ELSEWHERE);

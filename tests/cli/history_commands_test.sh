@@ -137,6 +137,31 @@ LC_ALL=C.UTF-8 run show 1
 LC_ALL=C grep -q "$(printf '\342\240')" "$folder/out" || fail "no braille with UTF-8"
 end
 
+begin "show has every series that was logged"
+cat >"$folder/logs.lua" <<'LUA'
+return require("mp").experiment {
+    name = "logs",
+    run = function(run)
+        local mp = require "mp"
+        local net = run:model(mp.nn.Sequential { mp.nn.Linear(2, 1):named "head" })
+        local opt = mp.optim.SGD(net:parameters(), { lr = 0.01 })
+        for i = 1, 8 do
+            net(mp.ones(1, 2)):sum():backward()
+            opt:step()
+            run:log { loss = 1 / i, busiest = i / 4, flat = 3, once = i == 5 and 0.75 or nil }
+        end
+    end,
+}
+LUA
+"$mpbench" run "$folder/logs.lua" --quiet --db "$folder/logs.db" >/dev/null
+LC_ALL=C.UTF-8 run show 1 --db "$folder/logs.db"
+expect_out '^series  *points  *first  *last  *from lowest to highest$'
+expect_out '^busiest  *8  *0.25  *2  *▁.*█ *$'
+expect_out '^flat  *8  *3  *3  *flat$'
+expect_out '^once  *1  *0.75  *0.75'
+expect_no_out '^loss  *8'
+end
+
 begin "of many results each is in the comparison, or told to be left out"
 kept=$MPBENCH_DB
 export MPBENCH_DB="$folder/many.db"

@@ -13,16 +13,9 @@
 #include "cli/scan/kept.h"
 #include "store/checkpoints.h"
 #include "store/events.h"
-#include "store/series.h"
 #include "store/twin.h"
 
-enum {
-    LABEL_COLUMN = 12,
-    CURVE_COLUMNS = 64,
-    CURVE_ROWS = 5,
-    EVENTS_SHOWN = 12,
-    EVENT_COLUMN = 28
-};
+enum { LABEL_COLUMN = 12, EVENTS_SHOWN = 12, EVENT_COLUMN = 28 };
 
 void show_begin_row(const ShowPage *page, const char *label) {
     fprintf(page->line, "  %s", page->dim);
@@ -58,77 +51,8 @@ void show_title(const ShowPage *page, const char *title) {
     show_end_line(page, 0);
 }
 
-// ---- curves -------------------------------------------------------------------------------------
-
-// Means of the points in each cell of the steps 0 .. last; infinite where most are not finite.
-static bool read_cells(Store *store, int64_t run, const char *name, int64_t last, double *cells,
-                       int count, Error *error) {
-    SeriesPoint *points;
-    int point_count;
-    if (!store_read_series(store, run, name, 0, last, 4 * CURVE_MOST_CELLS, &points, &point_count,
-                           error))
-        return false;
-    double finite[CURVE_MOST_CELLS] = {0}, broken[CURVE_MOST_CELLS] = {0};
-    memset(cells, 0, (size_t)count * sizeof *cells);
-    for (int i = 0; i < point_count; i++) {
-        const SeriesPoint *point = &points[i];
-        int cell = (int)((double)point->step / ((double)last + 1) * count);
-        finite[cell] += (double)point->count;
-        broken[cell] += (double)(point->nans + point->infs + point->minus_infs);
-        if (point->count > 0)
-            cells[cell] += point->mean * (double)point->count;
-    }
-    for (int i = 0; i < count; i++)
-        cells[i] = broken[i] > finite[i] ? INFINITY : finite[i] > 0 ? cells[i] / finite[i] : NAN;
-    free(points);
-    return true;
-}
-
-static bool print_curve(const ShowPage *page, Store *store, const RunRecord *run, const char *name,
-                        Error *error) {
-    int width = terminal_width(&page->terminal);
-    int columns = width > 0 && width < CURVE_COLUMNS + CURVE_LABEL_COLUMNS + 4
-                      ? width - CURVE_LABEL_COLUMNS - 4
-                      : CURVE_COLUMNS;
-    if (columns < 8)
-        return true;
-    CurveFrame frame = {.columns = columns,
-                        .rows = CURVE_ROWS,
-                        .has_braille = page->has_utf8,
-                        .style = history_precision_style(&page->terminal, run->precision),
-                        .plain = page->plain,
-                        .indent = "  "};
-    double cells[CURVE_MOST_CELLS];
-    int count = curve_cells(&frame);
-    if (!read_cells(store, run->id, name, run->step, cells, count, error))
-        return false;
-    curve_bridge(cells, count);
-    CurveAxis axis = curve_axis(cells, count);
-    char text[TEXT_SIZE], title[RECORD_NAME_SIZE + 16];
-    snprintf(title, sizeof title, "%s%s", name, axis.is_log ? ", logarithmic" : "");
-    show_title(page, title);
-    curve_print(stdout, &frame, &axis, cells);
-    printf("%*s%s%*s\n", CURVE_LABEL_COLUMNS + 3, "", "0", columns - 1,
-           text_count(text, run->step));
-    return true;
-}
-
-static bool print_curves(const ShowPage *page, Store *store, const RunRecord *run, Error *error) {
-    SeriesInfo *series;
-    int count;
-    bool done = store_list_series(store, run->id, &series, &count, error);
-    for (int i = 0; done && i < count; i++) {
-        bool is_loss = strcmp(series[i].name, "loss") == 0;
-        bool is_scale = strcmp(series[i].name, "scale") == 0 && run->scale_min < run->scale_max;
-        if (series[i].count > 1 && (is_loss || is_scale))
-            done = print_curve(page, store, run, series[i].name, error);
-    }
-    if (done)
-        free(series);
-    return done;
-}
-
-// ---- the rest -----------------------------------------------------------------------------------
+// ---- parts of the page
+// -----------------------------------------------------------------------------------
 
 static bool print_events(const ShowPage *page, Store *store, int64_t run, Error *error) {
     Event *events;
@@ -244,7 +168,7 @@ static bool print_parts(const ShowPage *page, Store *store, const RunRecord *run
     show_results(page, run);
     print_twin(page, run);
     print_diagnoses(page, run);
-    if (!print_curves(page, store, run, error) || !show_layers(page, store, run, error) ||
+    if (!show_curves(page, store, run, error) || !show_layers(page, store, run, error) ||
         !print_distances(page, run, error) || !print_events(page, store, run->id, error) ||
         !print_checkpoints(page, store, run->id, error) ||
         !print_pictures(page, store, run->id, error))

@@ -34,5 +34,7 @@ bool show_first_nan(const Cli *cli, const ShowPage *page, Store *store, const Ru
                     Error *error) MUST_CHECK;
 // The text of its script, in place of the page.
 bool show_script(const Cli *cli, Store *store, const RunRecord *run, Error *error) MUST_CHECK;
+// The curves of what was logged.
+bool show_curves(const ShowPage *page, Store *store, const RunRecord *run, Error *error) MUST_CHECK;
 // The table of layers, as they were at the end.
 bool show_layers(const ShowPage *page, Store *store, const RunRecord *run, Error *error) MUST_CHECK;

@@ -268,6 +268,8 @@ static void say_found(const ScanRecord *scan, Phrase *phrase) {
     say_result(scan, policy, phrase);
     phrase_add(phrase, " over %" PRId64 " steps and %" PRId64 " seed%s", scan->steps, scan->seeds,
                scan->seeds == 1 ? "" : "s");
+    if (scan_seeds_are_alike(scan, policy))
+        phrase_add(phrase, " that count as one");
     const ScanOutcome outcome = scan_outcome(scan, policy);
     if (outcome == SCAN_OPEN)
         phrase_add(phrase, ": whether that is within the %g %% allowed %s.", 100 * scan->within,

@@ -202,6 +202,7 @@ bool scan_take_training(Scan *scan, const char *label, const short formats[SCAN_
     training->worse = over->worse;
     training->worse_interval = over->worse_interval;
     training->is_within = over->is_within;
+    scan_forget_alike(scan->record, training);
     for (int i = 0; i < scan->record->training_count; i++) // as under another label
         if (scan->record->trainings[i].round_count > 0 &&
             has_formats(scan, &scan->record->trainings[i], formats))

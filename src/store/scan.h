@@ -177,6 +177,11 @@ typedef enum ScanOutcome {
     SCAN_OUTCOMES,
 } ScanOutcome;
 ScanOutcome scan_outcome(const ScanRecord *scan, const ScanTraining *training);
+// Whether its seeds, and those in fp32, gave the same to the bit, as of a script whose data have
+// one order and that draws nothing at random: then they are one seed, and tell nothing of chance.
+bool scan_seeds_are_alike(const ScanRecord *scan, const ScanTraining *training);
+// Of such a training no interval is known.
+void scan_forget_alike(const ScanRecord *scan, ScanTraining *training);
 // Whether trainings are held by the scan's metric, too: there is one, and in fp32 it is finite.
 bool scan_result_counts(const ScanRecord *scan);
 

@@ -373,6 +373,8 @@ bool store_read_scan(Store *store, int64_t id, ScanRecord *scan, Error *error) {
     }
     done = done && read_head(store, id, scan, error) && read_parts(store, scan, error);
     store_end_reading(store);
+    for (int i = 0; done && i < scan->training_count; i++) // scans of before claimed one
+        scan_forget_alike(scan, &scan->trainings[i]);
     return done;
 }
 

@@ -110,6 +110,34 @@ RoundsGain scan_step_gain(const ScanRecord *scan, const ScanTraining *training) 
                                       training->seconds, training->rounds, training->round_count);
 }
 
+// ---- seeds --------------------------------------------------------------------------------------
+
+static bool has_same_seeds(const ScanTraining *training) {
+    const ScanSeed *first = NULL;
+    int count = 0;
+    for (int i = 0; i < SCAN_MOST_SEEDS; i++) {
+        const ScanSeed *seed = &training->seeds[i];
+        if (!seed->is_known)
+            continue;
+        first = first ? first : seed;
+        if (seed->loss != first->loss || seed->has_result != first->has_result ||
+            (seed->has_result && seed->result != first->result))
+            return false; // one that is no number is not the same as another, either
+        count++;
+    }
+    return count > 1;
+}
+
+bool scan_seeds_are_alike(const ScanRecord *scan, const ScanTraining *training) {
+    const ScanTraining *base = scan_training_of(scan, "fp32");
+    return base && has_same_seeds(base) && has_same_seeds(training);
+}
+
+void scan_forget_alike(const ScanRecord *scan, ScanTraining *training) {
+    if (scan_seeds_are_alike(scan, training))
+        training->interval = training->worse_interval = (double)NAN;
+}
+
 // ---- outcomes -----------------------------------------------------------------------------------
 
 // Of a share by which something is worse than fp32's.

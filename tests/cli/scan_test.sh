@@ -300,6 +300,21 @@ expect_no_out 'gains by it here'
 expect_out '^No policy of lower formats held: train in fp32\.$'
 end
 
+# In one order, nothing drawn at random, and all data gone through by each seed.
+sed -e 's/count = 2048, batch = p.batch, shuffle = true/count = 64, batch = p.batch/' "$folder/subject.lua" >"$folder/fixed.lua"
+
+begin "seeds that change nothing count as one, and no interval is claimed of them"
+run scan "$folder/fixed.lua" -d cpu --threads 1 --quiet --formats mxfp4 --steps 4 --seeds 3 --batches 2
+expect_status 0
+expect_out '^All 3 seeds gave the same to the bit: they change nothing in this script'
+expect_out '^all mxfp4 .* cannot be told: seeds are alike$'
+expect_no_out '+-'
+run show scan:last --json
+expect_out '"label":"all mxfp4"[^}]*"interval_95":null[^}]*"told":false,"outcome":"cannot be told"[^}]*"seeds_alike":true'
+scan --formats mxfp4 --steps 4 --seeds 2 --json
+expect_out '"label":"all mxfp4"[^}]*"interval_95":[0-9][^}]*"seeds_alike":false'
+end
+
 # Of two seeds both differ by the same, which few numbers do by chance. A training begins an optimizer.
 sed -e 's/^local mp/local begun = 0\n&/' -e 's/optim = function(params, p)/& begun = begun + 1/' \
     -e 's/and 0.9 or 0.2/and 0.875 - begun % 2 \/ 16 or 0.75 - begun % 2 \/ 16/' "$folder/guesses.lua" >"$folder/alike.lua"

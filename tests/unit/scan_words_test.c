@@ -144,6 +144,41 @@ static void a_result_counts_as_the_loss_does(void) {
     }
 }
 
+static void give_seeds(ScanTraining *training, int count, double loss, double apart) {
+    for (int i = 0; i < count; i++)
+        training->seeds[i] = (ScanSeed){.is_known = true,
+                                        .loss = loss + apart * i,
+                                        .has_result = true,
+                                        .result = loss / 2 + apart * i};
+}
+
+// Of a loader without an order of its own, and a model that draws nothing: an interval of 0 would
+// claim that chance is known.
+static void seeds_that_gave_the_same_to_the_bit_tell_nothing_of_chance(void) {
+    char text[SCAN_VERDICT_SIZE];
+    ScanRecord *scan = some_scan(0.05);
+    ScanTraining *base = &scan->trainings[0], *policy = &scan->trainings[1];
+    policy->interval = policy->worse_interval = 0;
+    give_seeds(base, 3, 2, 0);
+    give_seeds(policy, 3, 2.1, 0.001);
+    scan_forget_alike(scan, policy); // as where the format rounds at random
+    CHECK(!scan_seeds_are_alike(scan, policy) && policy->interval == 0);
+    CHECK_INT(scan_outcome(scan, policy), SCAN_BEYOND);
+    give_seeds(policy, 3, 2.1, 0);
+    CHECK(scan_seeds_are_alike(scan, policy));
+    scan_forget_alike(scan, policy);
+    CHECK(isnan(policy->interval) && isnan(policy->worse_interval));
+    CHECK_INT(scan_outcome(scan, policy), SCAN_OPEN);
+    scan_verdict(scan, text);
+    CHECK_CONTAINS(text, ", loss +5.00 % of fp32's over 60 steps and 3 seeds that count as one: "
+                         "whether that is within the 1 % allowed cannot be told.");
+    policy->seeds[2].result += 1e-9;
+    CHECK(!scan_seeds_are_alike(scan, policy));
+    policy->seeds[1].is_known = policy->seeds[2].is_known = false; // one is no two
+    CHECK(!scan_seeds_are_alike(scan, policy));
+    scan_record_free(scan);
+}
+
 // What breaks it may lie where no layer multiplies: of that no cell tells.
 static void what_the_run_said_of_itself_is_in_the_verdict(void) {
     char text[SCAN_VERDICT_SIZE];
@@ -255,6 +290,7 @@ int main(void) {
     RUN_TEST(a_verdict_of_huge_numbers_keeps_to_its_room);
     RUN_TEST(what_lies_clear_of_the_limit_can_be_told);
     RUN_TEST(a_result_counts_as_the_loss_does);
+    RUN_TEST(seeds_that_gave_the_same_to_the_bit_tell_nothing_of_chance);
     RUN_TEST(what_the_run_said_of_itself_is_in_the_verdict);
     RUN_TEST(what_cannot_be_told_is_not_called_verified);
     RUN_TEST(norms_and_embeddings_are_told_beside_what_multiplies);

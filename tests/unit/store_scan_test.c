@@ -361,6 +361,35 @@ static void what_trainings_come_to_is_read_back(void) {
     store_close(store);
 }
 
+// A scan of before claimed an interval of 0 where all seeds gave the same to the bit.
+static void what_seeds_that_are_alike_claimed_is_not_read(void) {
+    Store *store = fresh_store("s.db");
+    const WorkerId worker = worker_named("one");
+    ScanRecord *scan = some_scan();
+    CHECK_DONE(store_add_scan(store, scan, &worker, &error));
+    know_layers(scan);
+    CHECK_DONE(store_put_scan_layers(store, scan, &error));
+    static const char *const labels[] = {"fp32", "all fp16"};
+    for (int i = 0; i < 2; i++) {
+        ScanTraining *training = &scan->trainings[scan->training_count++];
+        snprintf(training->label, sizeof training->label, "%s", labels[i]);
+        training->is_known = true;
+        for (int seed = 0; seed < 2; seed++)
+            training->seeds[seed] = (ScanSeed){.is_known = true, .loss = 1 + i};
+        CHECK_DONE(store_put_scan_training(store, scan, i, &error));
+    }
+    ScanRecord *read = read_back(store, 1);
+    CHECK(isnan(read->trainings[1].interval));
+    scan_record_free(read);
+    scan->trainings[1].seeds[1].loss = 3;
+    CHECK_DONE(store_put_scan_training(store, scan, 1, &error));
+    read = read_back(store, 1);
+    CHECK(read->trainings[1].interval == 0);
+    scan_record_free(read);
+    scan_record_free(scan);
+    store_close(store);
+}
+
 #define DROP_TABLES                                                           \
     "DROP TABLE scan_results; DROP TABLE scan_kept; DROP TABLE scan_lowered;" \
     "DROP TABLE scan_rounds; DROP TABLE scan_seeds;"                          \
@@ -471,6 +500,7 @@ int main(void) {
     RUN_TEST(what_its_run_said_of_itself_comes_with_it);
     RUN_TEST(norms_and_what_they_cost_are_read_back);
     RUN_TEST(what_trainings_come_to_is_read_back);
+    RUN_TEST(what_seeds_that_are_alike_claimed_is_not_read);
     RUN_TEST(scans_of_before_have_no_rounds);
     RUN_TEST(files_of_before_take_them_too);
     RUN_TEST(damage_is_told_with_a_remedy);

@@ -124,6 +124,7 @@ static void write_trainings(JsonWriter *json, const ScanRecord *scan) {
             if (training->seeds[seed].is_known)
                 json_number(json, training->seeds[seed].loss);
         json_end_array(json);
+        json_put_boolean(json, "seeds_alike", scan_seeds_are_alike(scan, training));
         json_end_object(json);
     }
     json_end_array(json);

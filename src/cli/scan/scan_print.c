@@ -146,7 +146,9 @@ static bool print_costs(const Terminal *terminal, const ScanRecord *scan, Error 
 static const char *outcome_of(const ScanRecord *scan, const ScanTraining *training) {
     const Tempo tempo = scan_step_tempo(scan, training);
     const ScanOutcome outcome = scan_outcome(scan, training);
-    return outcome == SCAN_OPEN     ? "cannot be told: more --seeds"
+    const bool is_alike = scan_seeds_are_alike(scan, training);
+    return outcome == SCAN_OPEN
+               ? is_alike ? "cannot be told: seeds are alike" : "cannot be told: more --seeds"
            : outcome == SCAN_BEYOND ? "beyond what is allowed"
            : tempo == TEMPO_FASTER  ? "within, and faster"
            : tempo == TEMPO_OPEN    ? "within; whether faster cannot be told"
@@ -251,6 +253,15 @@ bool scan_print(const Cli *cli, const ScanRecord *scan, Error *error) {
     cli_print_wrapped(text, 0);
     if (scan->pass_round_count[scan->format_count] > 0)
         cli_print_wrapped(rounds_told, 0);
+    const ScanTraining *trained = scan_training_of(scan, "fp32");
+    if (trained && scan_seeds_are_alike(scan, trained)) {
+        snprintf(text, sizeof text,
+                 "All %" PRId64 " seeds gave the same to the bit: they change nothing in this "
+                 "script, and count as one. A loader with `shuffle = true`, dropout, whatever "
+                 "draws random numbers makes them differ.",
+                 scan->seeds);
+        cli_print_wrapped(text, 0);
+    }
     text_load(text, scan->others);
     if (text[0]) {
         text[0] = 'O';

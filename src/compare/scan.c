@@ -78,7 +78,10 @@ static void say_kept(const ScanRecord *scan, int format, Phrase *phrase) {
     else if (kept.low > 0)
         phrase_add(phrase, ", %d of %d norms and embeddings too", kept.low, kept.all);
     else if (kept.borne == kept.all)
-        phrase_add(phrase, ", norms and embeddings may too, but gain nothing by it");
+        phrase_add(phrase, ", norms and embeddings may too, but %s",
+                   scan->lowered[format].activations < scan->activations[format]
+                       ? "are slower by it"
+                       : "gain nothing by it");
     else
         phrase_add(phrase, ", norms and embeddings as they are");
 }
@@ -90,15 +93,9 @@ int scan_units_in_fp32(const ScanRecord *scan) {
     return count;
 }
 
-const char *scan_borne_by_all(const ScanRecord *scan) {
-    for (int f = 0; f < scan->format_count; f++) {
-        int bear = 0;
-        for (int i = 0; i < scan->unit_count; i++)
-            bear += bears(scan, i, f);
-        if (bear == scan->unit_count && bear > 0)
-            return scan->formats[f];
-    }
-    return NULL;
+bool scan_shows_training(const ScanRecord *scan, const ScanTraining *training) {
+    return scan_training_of(scan, training->label) == training &&
+           (strcmp(training->label, "policy") != 0 || !scan_is_all_fp32(scan, training));
 }
 
 // Of the subject, and of the training as it was scanned: its own precision and layers are what the
@@ -199,9 +196,8 @@ static void say_policy(const ScanRecord *scan, Phrase *phrase) {
     }
     const char *format = scan_format_name(scan, most);
     if (most_count == all) {
-        phrase_add(phrase, "%sall %d layers in %s",
-                   most == scan->format_count ? "" : "every layer that multiplies may go low: ",
-                   all, format);
+        phrase_add(phrase, "every layer that multiplies may go low: all %d layers in %s", all,
+                   format);
         say_kept(scan, most, phrase);
         return;
     }
@@ -216,19 +212,113 @@ static void say_policy(const ScanRecord *scan, Phrase *phrase) {
     say_kept(scan, most, phrase);
 }
 
+// ", with 0.66x the activations", where that is known.
+static void say_memory(const ScanRecord *scan, int64_t activations, Phrase *phrase) {
+    const int64_t base = scan->activations[scan->format_count];
+    if (activations > 0 && base > 0)
+        phrase_add(phrase, ", with %.2fx the activations", (double)activations / (double)base);
+}
+
+static void say_gain(const RoundsGain *gain, Phrase *phrase) {
+    phrase_add(phrase, "%.2fx the speed of fp32", gain->faster);
+    if (!isnan(gain->least))
+        phrase_add(phrase, " (%.2f to %.2f)", gain->least, gain->most);
+}
+
 // Beside what it is over fp32 between what that lies, or what it comes to.
 static void say_speed(const ScanRecord *scan, const ScanTraining *policy, Phrase *phrase) {
     const RoundsGain gain = scan_step_gain(scan, policy);
     const Tempo tempo = rounds_tempo(&gain);
-    phrase_add(phrase, ": %.2fx the speed of fp32", gain.faster);
-    if (scan_units_in_fp32(scan) == scan->unit_count)
-        return;
-    if (!isnan(gain.least))
-        phrase_add(phrase, " (%.2f to %.2f)", gain.least, gain.most);
+    phrase_add(phrase, ": ");
+    say_gain(&gain, phrase);
     if (tempo == TEMPO_OPEN)
         phrase_add(phrase, ", too uncertain to tell whether it gains time");
     else if (tempo != TEMPO_FASTER)
         phrase_add(phrase, ", which gains no time");
+    say_memory(scan, scan_pass_of(scan, policy).activations, phrase);
+}
+
+// ---- fp32 ---------------------------------------------------------------------------------------
+
+// Of the formats that every unit bears, else that any does, the one that takes the least memory;
+// format_count: there is none.
+static int lightest_borne(const ScanRecord *scan, bool *by_all) {
+    int best = scan->format_count, best_bear = 0;
+    *by_all = false;
+    for (int f = 0; f < scan->format_count; f++) {
+        int bear = 0;
+        for (int i = 0; i < scan->unit_count; i++)
+            bear += bears(scan, i, f);
+        const bool is_all = bear == scan->unit_count;
+        const bool is_lighter = best_bear == 0 || scan->activations[f] < scan->activations[best];
+        if (bear > 0 && (is_all == *by_all ? is_lighter : is_all)) {
+            best = f;
+            best_bear = bear;
+            *by_all = is_all;
+        }
+    }
+    return best;
+}
+
+// Whether any policy that was trained with and is not fp32 held.
+static bool has_held(const ScanRecord *scan) {
+    bool has = false;
+    for (int i = 0; i < scan->training_count; i++) {
+        const ScanTraining *training = &scan->trainings[i];
+        has = has || (training->is_known && training->is_within &&
+                      strcmp(training->label, "policy") == 0 && !scan_is_all_fp32(scan, training));
+    }
+    return has;
+}
+
+// What speaks against a format that takes less memory, or passes of which are faster.
+static void say_against(const ScanRecord *scan, int format, Phrase *phrase) {
+    char label[SCAN_LABEL_SIZE];
+    snprintf(label, sizeof label, "all %s", scan->formats[format]);
+    const ScanTraining *all = scan_training_of(scan, label);
+    const RoundsGain pass = scan_pass_gain(scan, format);
+    const RoundsGain step = all ? scan_step_gain(scan, all) : pass;
+    const ScanOutcome outcome = all ? scan_outcome(scan, all) : SCAN_WITHIN;
+    if (rounds_ahead(&rounds_same, &pass)) {
+        phrase_add(phrase, ", but a pass has ");
+        say_gain(&pass, phrase);
+    } else if (outcome == SCAN_WITHIN && rounds_ahead(&rounds_same, &step)) {
+        phrase_add(phrase, ", but a step has ");
+        say_gain(&step, phrase);
+    } else if (outcome == SCAN_WITHIN) {
+        phrase_add(phrase, ", but what was trained in it gained no time");
+    } else {
+        phrase_add(phrase, ", but %s",
+                   outcome == SCAN_OPEN ? "whether that holds cannot be told"
+                                        : "that does not hold");
+    }
+}
+
+// Why all stays as it is: held against itself it says nothing.
+static void say_fp32(const ScanRecord *scan, Phrase *phrase) {
+    const int base = scan->format_count;
+    bool by_all;
+    const int format = lightest_borne(scan, &by_all);
+    phrase_add(phrase, "train in fp32: ");
+    if (scan->rounds > 0 && !has_held(scan)) {
+        phrase_add(phrase, "no policy of lower formats held.");
+        return;
+    }
+    if (format == base) {
+        phrase_add(phrase, "no layer bears one of these formats.");
+        return;
+    }
+    phrase_add(phrase, "%s may go low, in %s", by_all ? "every layer" : "some layers",
+               scan->formats[format]);
+    const RoundsGain pass = scan_pass_gain(scan, format);
+    const bool is_lighter = scan->activations[format] < scan->activations[base];
+    if (is_lighter)
+        say_memory(scan, scan->activations[format], phrase);
+    if (is_lighter || rounds_tempo(&pass) == TEMPO_FASTER)
+        say_against(scan, format, phrase);
+    else
+        phrase_add(phrase, ", but none gains time or memory by it here");
+    phrase_add(phrase, ".");
 }
 
 // ", accuracy 0.12 % worse +- 0.30 %,"; what rounds to nothing is called that.
@@ -251,6 +341,10 @@ static void say_result(const ScanRecord *scan, const ScanTraining *policy, Phras
 static void say_found(const ScanRecord *scan, Phrase *phrase) {
     const ScanTraining *policy = scan_training_of(scan, "policy");
     const ScanTraining *base = scan_training_of(scan, "fp32");
+    if (scan_units_in_fp32(scan) == scan->unit_count) {
+        say_fp32(scan, phrase);
+        return;
+    }
     say_policy(scan, phrase);
     if (!policy || !base) {
         phrase_add(phrase, ": by what their gradients lose; no training has verified it.");

@@ -17,8 +17,8 @@ void scan_rank(const ScanRecord *scan, int units[SCAN_MOST_UNITS]);
 // "auto", or "fp32" where it would follow the layer that it lies in; "" where there is no policy
 // yet.
 const char *scan_format_of(const ScanRecord *scan, int unit);
-// Of a format that every layer bears its name; NULL: there is none.
-const char *scan_borne_by_all(const ScanRecord *scan);
+// Whether it is worth a line: the last of its label, and not a policy that is fp32 over again.
+bool scan_shows_training(const ScanRecord *scan, const ScanTraining *training);
 // How far it came, in a word or two: "verified" only where seeds told that the policy holds.
 const char *scan_state_name(const ScanRecord *scan);
 // NULL: it is verified; else what is in the way of that, as "cannot be told".

@@ -62,7 +62,8 @@ void scan_end(ScanRecord *record);
 // least memory, then the one that does the least damage. A norm or an embedding goes low only with
 // what multiplies, into the format that most of that is in, and where that gains time or memory.
 int scan_choose_format(const ScanRecord *scan, int unit);
-// The training whose formats are to be the policy, an index: the one of the policy, where it holds
-// and none is faster however rounds scattered. All units in one format must be sure to hold, since
-// layers spoke against it. -1: there are none.
+// The training whose formats are to be the policy, an index, of those that hold: none that is
+// faster however rounds scattered; where that cannot be told, the one that needs the least memory,
+// as far as that is known and its passes are not slower, then the policy's own. All units in one
+// format must be sure to hold, since layers spoke against it. -1: there are none.
 int scan_choose_training(const ScanRecord *scan);

@@ -165,6 +165,14 @@ const char *scan_format_name(const ScanRecord *scan, int format);
 RoundsGain scan_pass_gain(const ScanRecord *scan, int format);
 RoundsGain scan_lowered_gain(const ScanRecord *scan, int format); // with norms and embeddings in it
 RoundsGain scan_step_gain(const ScanRecord *scan, const ScanTraining *training);
+// What a pass costs in the formats of a training: known where all that multiplies is in one of
+// them, and norms and embeddings are all low with it, or none.
+typedef struct ScanPass {
+    int64_t activations; // 0: nobody knows
+    RoundsGain gain;
+} ScanPass;
+ScanPass scan_pass_of(const ScanRecord *scan, const ScanTraining *training);
+bool scan_is_all_fp32(const ScanRecord *scan, const ScanTraining *training);
 // The training of this label that all seeds of are known, of policies the last; NULL: there is
 // none.
 const ScanTraining *scan_training_of(const ScanRecord *scan, const char *label);

@@ -93,6 +93,35 @@ RoundsGain scan_lowered_gain(const ScanRecord *scan, int format) {
                    scan->lowered[format].round_count);
 }
 
+ScanPass scan_pass_of(const ScanRecord *scan, const ScanTraining *training) {
+    const ScanPass unknown = {.gain = rounds_gain(NULL, NULL, 0)};
+    int format = -1, kept = 0, low = 0;
+    for (int i = 0; i < scan->unit_count; i++)
+        if (!scan_is_kept(scan, i) && format >= 0 && training->format[i] != format)
+            return unknown;
+        else if (!scan_is_kept(scan, i))
+            format = training->format[i];
+    for (int i = 0; i < scan->unit_count; i++) {
+        if (!scan_is_kept(scan, i))
+            continue;
+        if (training->format[i] != format && training->format[i] != scan->format_count)
+            return unknown;
+        kept++;
+        low += training->format[i] != scan->format_count;
+    }
+    if (format < 0 || (low > 0 && low < kept))
+        return unknown;
+    return low > 0 ? (ScanPass){scan->lowered[format].activations, scan_lowered_gain(scan, format)}
+                   : (ScanPass){scan->activations[format], scan_pass_gain(scan, format)};
+}
+
+bool scan_is_all_fp32(const ScanRecord *scan, const ScanTraining *training) {
+    bool is_all = true;
+    for (int i = 0; i < scan->unit_count; i++)
+        is_all = is_all && training->format[i] == scan->format_count;
+    return is_all;
+}
+
 const ScanTraining *scan_training_of(const ScanRecord *scan, const char *label) {
     const ScanTraining *last = NULL;
     for (int i = 0; i < scan->training_count; i++)

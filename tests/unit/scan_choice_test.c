@@ -170,6 +170,29 @@ static void a_policy_of_which_nothing_is_told_gives_way_to_one_that_is(void) {
     scan_record_free(scan);
 }
 
+// As where the policy's own formats were slower and it fell back to fp32: what surely holds, is not
+// surely slower and takes less memory is as good an answer of steps as of passes.
+static void of_trainings_too_memory_decides_where_speed_does_not(void) {
+    ScanRecord *scan = some_scan();
+    ScanTraining *base = train(scan, "fp32", 1, 0, 0, 0);
+    base->format[0] = BASE;
+    train(scan, "all bf16", 1.1, 0.4, 0.0002, 0.0002);
+    scan->activations[0] = 156;
+    CHECK_INT(scan_choose_training(scan), 1);
+    ScanTraining *policy = train(scan, "policy", 1, 0, 0, 0);
+    policy->format[0] = BASE;
+    CHECK_INT(scan_choose_training(scan), 1);
+    time_format(scan, 0, 1.2, 0.02); // steps scatter; passes tell that it is slower
+    CHECK_INT(scan_choose_training(scan), 2);
+    time_format(scan, 0, 1, 0.02);
+    scan->trainings[1].interval = 0.2; // it may not hold
+    CHECK_INT(scan_choose_training(scan), 2);
+    scan->trainings[1].interval = 0.0002;
+    scan->activations[0] = 200;
+    CHECK_INT(scan_choose_training(scan), 2);
+    scan_record_free(scan);
+}
+
 // All in one format is as fast and trains as well, and evaluates worse.
 static void what_may_evaluate_worse_is_not_preferred(void) {
     ScanRecord *scan = some_scan();
@@ -196,6 +219,7 @@ int main(void) {
     RUN_TEST(a_norm_stays_where_it_breaks_or_nothing_else_goes_low);
     RUN_TEST(a_policy_gives_way_to_what_is_surely_faster_and_holds);
     RUN_TEST(a_policy_of_which_nothing_is_told_gives_way_to_one_that_is);
+    RUN_TEST(of_trainings_too_memory_decides_where_speed_does_not);
     RUN_TEST(what_may_evaluate_worse_is_not_preferred);
     return test_end();
 }

@@ -164,8 +164,8 @@ void scan_draw_verdict(const ScanView *view, Area area, bool focused) {
                         "where enter trains.");
     row += row + 1 + scan->training_count < words.height ? 1 : 0;
     for (int i = 0; i < scan->training_count && row < words.height; i++) {
-        const ScanTraining *last = scan_training_of(scan, scan->trainings[i].label);
-        if (last == &scan->trainings[i] && strcmp(last->label, "fp32") != 0)
-            row = draw_training(scan, last, words, row);
+        const ScanTraining *training = &scan->trainings[i];
+        if (scan_shows_training(scan, training) && strcmp(training->label, "fp32") != 0)
+            row = draw_training(scan, training, words, row);
     }
 }

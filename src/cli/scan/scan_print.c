@@ -152,7 +152,8 @@ static const char *outcome_of(const ScanRecord *scan, const ScanTraining *traini
            : outcome == SCAN_BEYOND ? "beyond what is allowed"
            : tempo == TEMPO_FASTER  ? "within, and faster"
            : tempo == TEMPO_OPEN    ? "within; whether faster cannot be told"
-                                    : "within, but no faster";
+           : tempo == TEMPO_SLOWER  ? "within, but slower"
+                                    : "within, and as fast";
 }
 
 // By how much it differs from fp32's, and what that is known to.
@@ -197,7 +198,7 @@ static bool print_trainings(const Terminal *terminal, const ScanRecord *scan, Er
         return error_fail(error, ERROR_MEMORY, "no memory for the table");
     for (int i = 0; i < scan->training_count; i++) {
         const ScanTraining *training = &scan->trainings[i];
-        if (scan_training_of(scan, training->label) != training) // a policy that did not hold
+        if (!scan_shows_training(scan, training))
             continue;
         char number[TEXT_SIZE];
         table_put(table, training->label, "");
@@ -235,7 +236,8 @@ static void say_progress(const ScanRecord *scan, char text[SCAN_VERDICT_SIZE]) {
 static const char rounds_told[] =
     "Speeds are medians of rounds through all formats in turn; spread is between what they lie in "
     "95 "
-    "of 100 cases. What it leaves open cannot be told: memory decides then, and damage.";
+    "of 100 cases. What it leaves open cannot be told, and what differs by less than 5 % is as "
+    "fast: memory decides then, and damage.";
 
 bool scan_print(const Cli *cli, const ScanRecord *scan, Error *error) {
     Terminal terminal = terminal_of(stdout, cli->color);
@@ -287,17 +289,6 @@ bool scan_print(const Cli *cli, const ScanRecord *scan, Error *error) {
     fputs(terminal_style(&terminal, STYLE_STRONG), stdout);
     cli_print_wrapped(text, 0);
     fputs(terminal_style(&terminal, STYLE_NONE), stdout);
-    if (scan->has_policy && scan_units_in_fp32(scan) == scan->unit_count) {
-        const char *borne = scan_borne_by_all(scan);
-        snprintf(text, sizeof text, "No layer that bears one of these formats gains by it here");
-        if (scan->rounds > 0)
-            snprintf(text, sizeof text, "No policy of lower formats held");
-        else if (borne)
-            snprintf(text, sizeof text, "Every layer may go low, in %s, but none gains by it here",
-                     borne);
-        strcat(text, ": train in fp32.");
-        cli_print_wrapped(text, 0);
-    }
     if (scan->id > 0) {
         snprintf(text, sizeof text, "Kept as scan %" PRId64 ": mpbench show scan:%" PRId64,
                  scan->id, scan->id);

@@ -61,6 +61,26 @@ static int run_configure_call(lua_State *L) {
     return 0;
 }
 
+// result_better(name, "higher" or "lower"): as the script says it of a result
+static int run_better_call(lua_State *L) {
+    char fact[RECORD_NAME_SIZE];
+    snprintf(fact, sizeof fact, RECORD_FACT_BETTER "%s", luaL_checkstring(L, 1));
+    run_add_fact(session_of(L)->run, fact, luaL_checkstring(L, 2));
+    return 0;
+}
+
+// result_leads(name): people look at it first
+static int run_leads_call(lua_State *L) {
+    run_add_fact(session_of(L)->run, RECORD_FACT_LEADS, luaL_checkstring(L, 1));
+    return 0;
+}
+
+// result_falls(name): whether one of this name gets better so
+static int run_falls_call(lua_State *L) {
+    lua_pushboolean(L, record_metric_falls(luaL_checkstring(L, 1)));
+    return 1;
+}
+
 static void check_script_rules(lua_State *L) {
     if (lua_getfield(L, LUA_REGISTRYINDEX, script_rules) == LUA_TTABLE)
         for (lua_Integer i = 1, n = (lua_Integer)lua_rawlen(L, -1); i <= n; i++) {
@@ -214,6 +234,9 @@ const BindFunction bind_declare_functions[] = {
     {"declare", run_declare_call, NULL},
     {"usage", run_usage_call, NULL},
     {"configure", run_configure_call, NULL},
+    {"result_better", run_better_call, NULL},
+    {"result_leads", run_leads_call, NULL},
+    {"result_falls", run_falls_call, NULL},
     {"layers_known", run_layers_known_call, NULL},
     {"options", run_options_call, NULL},
     {"add_parameter", run_parameter_call, NULL},

@@ -252,9 +252,15 @@ static int told_metric(lua_State *L, Evaluation *evaluation) {
     const char *name = luaL_checkstring(L, 3);
     if (evaluation->metric_count == EVALUATION_MOST_METRICS)
         return bind_error(L, "eval: more than %d values", EVALUATION_MOST_METRICS);
+    evaluation->falls[evaluation->metric_count] = lua_toboolean(L, 4);
     RecordMetric *metric = &evaluation->metrics[evaluation->metric_count++];
     utf8_copy(metric->name, sizeof metric->name, name);
     metric->value = luaL_checknumber(L, 2);
+    return 0;
+}
+
+static int told_leads(lua_State *L, Evaluation *evaluation) {
+    utf8_copy(evaluation->leads, sizeof evaluation->leads, luaL_checkstring(L, 2));
     return 0;
 }
 
@@ -287,7 +293,8 @@ static int evaluation_told(lua_State *L) {
         const char *what;
         int (*told)(lua_State *L, Evaluation *evaluation);
     } kinds[] = {{"weights", told_weights}, {"begins", told_begins}, {"fits", told_fits},
-                 {"samples", told_samples}, {"metric", told_metric}, {"memory", told_memory}};
+                 {"samples", told_samples}, {"metric", told_metric}, {"leads", told_leads},
+                 {"memory", told_memory}};
     const char *what = luaL_checkstring(L, 1);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (strcmp(kinds[i].what, what) == 0)

@@ -339,8 +339,8 @@ static int64_t check_seed(lua_State *L, int argument) {
     return check_index(L, argument, SCAN_MOST_SEEDS, "no such seed") + 1;
 }
 
-// scan_metric([{ name, .. }]): the result that trainings are held against, and whether it gets
-// better by falling: of these names, else as it is known; nil: none
+// scan_metric([{ name, .. }]): the result that trainings are held against: of these names, else as
+// it is known; nil: none
 static int scan_metric(lua_State *L) {
     Scan *scan = scan_of(L);
     const char *names[SCAN_MOST_METRICS];
@@ -356,8 +356,7 @@ static int scan_metric(lua_State *L) {
     if (!scan->record->metric[0])
         return 0;
     lua_pushstring(L, scan->record->metric);
-    lua_pushboolean(L, record_metric_falls(scan->record->metric));
-    return 2;
+    return 1;
 }
 
 // scan_trained({ format, .. }, seed): loss, seconds and result of a training that was done before,

@@ -87,6 +87,13 @@ local function checked(values)
     return values
 end
 
+-- Whether a result gets better by falling: as the script says, else as its name does.
+function public.falls(spec, name)
+    local better = spec.results and spec.results[name]
+    if better then return better == "lower" end
+    return engine.result_falls(name)
+end
+
 -- Means over batches, weighted by their size, of the values that f(model, b) returns by name.
 -- `each`, if given, is called after every batch with how many there were; where it returns true, that
 -- was the last. Gradients are off, and the model does not train meanwhile.
@@ -318,7 +325,10 @@ function public.run(spec, run)
     end)
     local batch = math.min(most, first.count)
     engine.evaluated("samples", samples, batch)
-    for _, metric in ipairs(strict.names_of(means)) do engine.evaluated("metric", means[metric], metric) end
+    for _, metric in ipairs(strict.names_of(means)) do
+        engine.evaluated("metric", means[metric], metric, public.falls(spec, metric))
+    end
+    if spec.leads and means[spec.leads] then engine.evaluated("leads", spec.leads) end
     engine.evaluated "memory"
     if asked.quick then return end
     local function call_of(b)

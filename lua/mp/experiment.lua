@@ -18,6 +18,7 @@ local public = {}
 local declared = {
     name = "string", about = "string", params = "table", data = "function", model = "function",
     precision = "table string", loss = "function", eval = "function", optim = "function",
+    results = "table", leads = "string",
     schedule = "table function", scaler = "string number table function",
     clip = "number function", accumulate = "number", average = "number function", run = "function",
 }
@@ -51,6 +52,22 @@ local function check_numbers(spec)
     if type(spec.average) == "number" then decay_of(spec.average, "experiment.average") end
 end
 
+-- Which way each result gets better, in the words in which a history keeps it.
+local function check_results(results)
+    local most, names = 16, strict.names_of(results)
+    for _, name in ipairs(names) do
+        local better = results[name]
+        if better ~= "higher" and better ~= "lower" then
+            engine.fail(('experiment.results.%s: "higher" or "lower" expected, whichever is better, got %s'):format(
+                name, strict.shown(better)))
+        end
+    end
+    if #names > most then engine.fail(("experiment.results: %d at most, got %d"):format(most, #names)) end
+    if next(results) ~= nil and #names == 0 then
+        engine.fail('experiment.results: results by their names expected, as in { gap = "lower" }')
+    end
+end
+
 local train -- below
 
 public.experiment = strict.declare("mp.", "experiment", "{ name = v, .. }", function(spec)
@@ -66,6 +83,7 @@ public.experiment = strict.declare("mp.", "experiment", "{ name = v, .. }", func
         end
     end
     check_numbers(spec)
+    check_results(spec.results or {})
     local names = strict.names_of(spec.params or {})
     for _, name in ipairs(names) do
         if not param_types[type(spec.params[name])] then
@@ -318,6 +336,8 @@ function train(spec)
     local options = engine.options()
     local params = settled_params(spec, options)
     local default, rules = settled_precision(spec.precision)
+    for _, name in ipairs(strict.names_of(spec.results or {})) do engine.result_better(name, spec.results[name]) end
+    if spec.leads then engine.result_leads(spec.leads) end
     engine.configure(spec.name, default, rules)
     local run = run_new(params, options)
     if engine.evaluation() then return evaluation.run(spec, run) end

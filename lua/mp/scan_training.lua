@@ -124,7 +124,8 @@ local function result_of(scene, data, tell)
         tell(batches)
         return seen >= enough
     end)
-    local names = strict.names_of(values)
+    local leads = scene.spec.leads
+    local names = leads and values[leads] and { leads } or strict.names_of(values)
     return names[1] and values[engine.scan_metric(names)]
 end
 
@@ -206,11 +207,11 @@ local function verify(scene, asked, label, formats, base)
     local found = { seconds = times[(#times + 1) // 2], broken = broken, loss = mean_of(own.losses) }
     found.above, found.interval = above_of(own.losses, base.losses)
     found.within = broken == 0 and found.above <= asked.within
-    local metric, falls = engine.scan_metric()
+    local metric = engine.scan_metric()
     if metric then
         found.result = mean_of(own.results)
         found.worse, found.worse_interval = above_of(own.results, base.results)
-        if not falls then found.worse = 0 - found.worse end -- and no -0
+        if not evaluation.falls(scene.spec, metric) then found.worse = 0 - found.worse end -- and no -0
         local counts = passes.is_finite(mean_of(base.results)) -- as scan_result_counts
         found.within = found.within and (not counts or found.worse <= asked.within)
     end

@@ -58,7 +58,8 @@ typedef struct CompareOptions {
 // "accuracy=0.9", "pixels>=0.9", "gap<=2". How many bytes of it are the name; 0: it is no target.
 size_t compare_target_parse(const char *text, double *value, CompareToward *toward);
 // Whether what is at most its target is as good.
-bool compare_target_falls(const CompareOptions *options);
+typedef struct Comparison Comparison;
+bool compare_target_falls(const Comparison *comparison);
 
 // When a run was first as good as the target; NaN: never.
 typedef struct CompareReach {
@@ -127,6 +128,7 @@ typedef struct CompareSide {
     // else by the steps' own times (pace.h). Where it holds 1 the two are about as fast.
     double speedup_low, speedup_high;        // NaN: unknown
     Contrast loss_contrast, target_contrast; // of the loss, and of target_seconds
+    char leads[RECORD_NAME_SIZE];            // of its results, as its script says; "": by the name
     CompareMetric *metrics;                  // that this side or the baseline has
     int metric_count;
     int partner; // the run that `different` is of: it has the seed of the baseline's first, if any
@@ -139,7 +141,7 @@ typedef struct CompareDifference {
     char (*values)[RECORD_TEXT_SIZE]; // one a group; "" where it has none
 } CompareDifference;
 
-typedef struct Comparison {
+struct Comparison {
     CompareOptions options;
     RunRecord *runs;      // in the order that was asked for; see prefers_fp32
     CompareCurve *losses; // of the series that is compared
@@ -169,7 +171,7 @@ typedef struct Comparison {
     char (*verdicts)[COMPARE_TEXT_SIZE]; // one a group after the first; at least one
     int verdict_count;
     int *members; // what sides and groups point into
-} Comparison;
+};
 
 // The least is what a run is looked at by: "loss", else what the name of a loss is in, as with a
 // network and its opponent; else anything, the engine's own series last.
@@ -185,7 +187,7 @@ void compare_free(Comparison *comparison);
 void compare_say_target(const Comparison *comparison, int group, char text[COMPARE_TEXT_SIZE]);
 // How the differences between groups were tested, in a sentence; "": too few seeds to test any.
 void compare_say_test(const Comparison *comparison, char text[COMPARE_TEXT_SIZE]);
-// The result that people look at first (record_metric_leads), else the first; NULL: there is none.
+// The result that people look at first (record_result_leads), else the first; NULL: there is none.
 const CompareMetric *compare_leading_metric(const CompareSide *side);
 // By its name; NULL: the group has none.
 const CompareMetric *compare_metric(const CompareSide *side, const char *name);

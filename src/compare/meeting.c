@@ -24,12 +24,12 @@ static bool goes_on(const RunRecord *runs, int count) {
     return false;
 }
 
-// That by which all others are placed: accuracy if there is one.
+// That by which all others are placed: the one that leads, if there is one.
 static const char *leading_metric(const RunRecord *runs, int count) {
     const char *first = NULL;
     for (int i = 0; i < count; i++)
         for (int k = 0; k < runs[i].metric_count; k++) {
-            if (record_metric_leads(runs[i].metrics[k].name))
+            if (record_result_leads(&runs[i], runs[i].metrics[k].name))
                 return runs[i].metrics[k].name;
             first = first ? first : runs[i].metrics[k].name;
         }

@@ -200,6 +200,8 @@ bool compare_fill_side(Comparison *comparison, CompareSide *side, const CompareS
                 add_metrics_of(comparison, side, side);
     if (!done)
         goto done;
+    const char *lead = record_fact(&comparison->runs[side->members[0]], RECORD_FACT_LEADS);
+    snprintf(side->leads, sizeof side->leads, "%s", lead ? lead : "");
     side->skipped = 0;
     for (int i = 0; i < side->member_count; i++)
         side->skipped += comparison->runs[side->members[i]].skipped;
@@ -240,9 +242,13 @@ done:
     return done || error_fail(error, ERROR_MEMORY, "no memory to compare the runs");
 }
 
+static bool leads(const CompareSide *side, const char *name) {
+    return side->leads[0] ? strcmp(side->leads, name) == 0 : record_metric_leads(name);
+}
+
 const CompareMetric *compare_leading_metric(const CompareSide *side) {
     for (int i = 0; i < side->metric_count; i++)
-        if (record_metric_leads(side->metrics[i].name))
+        if (leads(side, side->metrics[i].name))
             return &side->metrics[i];
     return side->metric_count > 0 ? &side->metrics[0] : NULL;
 }
@@ -260,7 +266,7 @@ int compare_metric_names(const Comparison *comparison, const char **names, int m
         for (int g = 0; g < comparison->group_count; g++)
             for (int i = 0; i < comparison->groups[g].metric_count; i++) {
                 const char *name = comparison->groups[g].metrics[i].name;
-                bool is_known = (pass == 0) != record_metric_leads(name);
+                bool is_known = (pass == 0) != leads(&comparison->groups[g], name);
                 for (int k = 0; k < count; k++)
                     is_known |= strcmp(names[k], name) == 0;
                 if (!is_known && count < most)

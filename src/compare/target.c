@@ -11,9 +11,11 @@ enum { TARGET_POINTS = 4096 }; // read of the series
 
 const CompareReach compare_never = {NAN, NAN};
 
-bool compare_target_falls(const CompareOptions *options) {
+bool compare_target_falls(const Comparison *comparison) {
+    const CompareOptions *options = &comparison->options;
     return options->toward == COMPARE_AT_MOST ||
-           (options->toward == COMPARE_BY_NAME && record_metric_falls(options->target));
+           (options->toward == COMPARE_BY_NAME &&
+            record_result_falls(&comparison->runs[0], options->target));
 }
 
 size_t compare_target_parse(const char *text, double *value, CompareToward *toward) {
@@ -30,8 +32,9 @@ size_t compare_target_parse(const char *text, double *value, CompareToward *towa
     return (size_t)(sign - text);
 }
 
-static int first_to_reach(const CompareOptions *options, const CompareCurve *curve) {
-    const bool is_falling = compare_target_falls(options);
+static int first_to_reach(const Comparison *comparison, const CompareCurve *curve) {
+    const CompareOptions *options = &comparison->options;
+    const bool is_falling = compare_target_falls(comparison);
     for (int i = 0; i < curve->count; i++) {
         const SeriesPoint *point = &curve->points[i];
         if (point->count > 0 && (is_falling ? point->mean <= options->target_value
@@ -56,7 +59,7 @@ bool compare_read_reach(Store *store, Comparison *comparison, int run, Error *er
                                   &times, &time_count, error) &&
                 compare_place_by_seconds(&curve, times, time_count, error);
     comparison->knows_target |= curve.count > 0;
-    const int at = done ? first_to_reach(options, &curve) : -1;
+    const int at = done ? first_to_reach(comparison, &curve) : -1;
     if (at >= 0) {
         const double step = (double)(curve.points[at].step + curve.points[at].width - 1);
         comparison->reached[run] = (CompareReach){
@@ -104,7 +107,7 @@ static const char *mean_text(char text[STATISTIC_TEXT_SIZE], const Statistic *va
 void compare_say_target(const Comparison *comparison, int group, char text[COMPARE_TEXT_SIZE]) {
     const CompareOptions *options = &comparison->options;
     const CompareSide *side = &comparison->groups[group], *baseline = &comparison->groups[0];
-    const char *sign = compare_target_falls(options) ? "<=" : ">=";
+    const char *sign = compare_target_falls(comparison) ? "<=" : ">=";
     const int reached = side->target_steps.count, members = side->member_count;
     char steps[STATISTIC_TEXT_SIZE], seconds[STATISTIC_TEXT_SIZE], seeds[48] = "";
     bool goes_on = false;

@@ -52,6 +52,8 @@ typedef struct Evaluation {
 
     // What came of it.
     RecordMetric metrics[EVALUATION_MOST_METRICS]; // means over all samples
+    bool falls[EVALUATION_MOST_METRICS];           // whether each gets better so
+    char leads[RECORD_NAME_SIZE];                  // as the script says; "": it does not
     int metric_count;
     int64_t samples, batch;                 // looked at; of which so many at once
     EvaluationTime times[EVALUATION_CALLS]; // whoever calls fills them

@@ -31,9 +31,13 @@ bool record_metric_leads(const char *name) {
 
 // By a part of its name, or by a whole word of it, as "val_mse".
 bool record_metric_falls(const char *name) {
-    static const char *const parts[] = {"loss", "error", "perplexity"};
-    static const char *const words[] = {"bits", "bpb", "cer", "fid",  "mae",
-                                        "mse",  "nll", "ppl", "rmse", "wer"};
+    static const char *const parts[] = {"loss",       "error",    "perplexity", "deviation",
+                                        "distance",   "latency",  "violation",  "regret",
+                                        "divergence", "residual", "runtime",    "penalty"};
+    static const char *const words[] = {
+        "bits", "bpb",    "bpc", "bpd", "brier", "cer",     "cost", "crps",  "ece", "eer",
+        "emd",  "energy", "err", "fid", "gap",   "kid",     "kl",   "lpips", "mad", "mae",
+        "mape", "mse",    "nll", "ppl", "rmse",  "seconds", "ter",  "time",  "wer"};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (strstr(name, parts[i]))
             return true;
@@ -209,9 +213,26 @@ const RecordMetric *record_metric(const RunRecord *record, const char *name) {
     return NULL;
 }
 
+static const char *lead_of(const RunRecord *record) {
+    const char *fact = record_fact(record, RECORD_FACT_LEADS);
+    return fact ? fact : record->leads;
+}
+
+bool record_result_leads(const RunRecord *record, const char *name) {
+    const char *lead = lead_of(record);
+    return lead[0] ? strcmp(lead, name) == 0 : record_metric_leads(name);
+}
+
+bool record_result_falls(const RunRecord *record, const char *name) {
+    char fact[RECORD_NAME_SIZE]; // a long name is cut as that of the fact was
+    snprintf(fact, sizeof fact, RECORD_FACT_BETTER "%s", name);
+    const char *better = record_fact(record, fact);
+    return better ? strcmp(better, "lower") == 0 : record_metric_falls(name);
+}
+
 const RecordMetric *record_leading_metric(const RunRecord *record) {
     for (int i = 0; i < record->metric_count; i++)
-        if (record_metric_leads(record->metrics[i].name))
+        if (record_result_leads(record, record->metrics[i].name))
             return &record->metrics[i];
     return record->metric_count > 0 ? &record->metrics[0] : NULL;
 }

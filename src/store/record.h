@@ -103,6 +103,11 @@ typedef struct RecordFact {
 // record_memory_in_steps reads it.
 #define RECORD_FACT_MEMORY "memory.steps"
 
+// What the script says of its results: which way one gets better ("better.gap" is "lower" or
+// "higher"), and which of them leads.
+#define RECORD_FACT_BETTER "better."
+#define RECORD_FACT_LEADS  "results.leads"
+
 typedef struct RecordMemory { // most bytes at once; RECORD_UNKNOWN where it is
     int64_t peak, weights, masters, activations, gradients, optimizer, workspace;
 } RecordMemory;
@@ -118,6 +123,7 @@ typedef struct RunRecord {
     char precision[32];                // the preset in force
     char label[RECORD_PRECISION_SIZE]; // record_precision_brief, in lists, which lack what it is
                                        // made of; "": nothing differs from the preset
+    char leads[RECORD_NAME_SIZE];      // RECORD_FACT_LEADS, in lists, which lack facts; "": none
     char scale_rule[64];               // "dynamic", "1024"
     char device[32], device_name[128]; // "cpu", "Intel ..."
     int threads;
@@ -152,10 +158,13 @@ typedef struct RunRecord {
 
 void record_clear(RunRecord *record);
 
-// Whether people look at a result of this name before all others: one of accuracy.
+// By its name alone, where a script does not say: whether people look at a result before all
+// others, one of accuracy; whether it gets better by falling, as a loss, an error, a distance.
 bool record_metric_leads(const char *name);
-// Whether a result of this name gets better by falling: a loss, an error.
 bool record_metric_falls(const char *name);
+// As the script says; else by the name.
+bool record_result_leads(const RunRecord *record, const char *name);
+bool record_result_falls(const RunRecord *record, const char *name);
 
 // The lists are set whole: copies `count` elements.
 bool record_set_parameters(RunRecord *record, const RecordParameter *list, int count,

@@ -206,8 +206,31 @@ static void take_label(LabelWalk *walk, RunRecord *record) {
         query_text(&walk->query, 1, record->label, sizeof record->label);
 }
 
-static bool visit_rows(Query *query, MetricWalk *walk, LabelWalk *labels, const RunVisitor *visitor,
-                       Error *error) {
+// Which result leads of those runs whose scripts say it, walked likewise.
+typedef struct LeadWalk {
+    Query query;
+    bool has_row;
+} LeadWalk;
+
+static bool begin_leads(LeadWalk *walk, Store *store, Error *error) {
+    if (!query_begin(&walk->query, store,
+                     "SELECT run, value FROM environment WHERE name = '" RECORD_FACT_LEADS
+                     "' ORDER BY run DESC",
+                     error))
+        return false;
+    walk->has_row = query_next(&walk->query);
+    return true;
+}
+
+static void take_lead(LeadWalk *walk, RunRecord *record) {
+    while (walk->has_row && query_integer(&walk->query, 0) > record->id)
+        walk->has_row = query_next(&walk->query);
+    if (walk->has_row && query_integer(&walk->query, 0) == record->id)
+        query_text(&walk->query, 1, record->leads, sizeof record->leads);
+}
+
+static bool visit_rows(Query *query, MetricWalk *walk, LabelWalk *labels, LeadWalk *leads,
+                       const RunVisitor *visitor, Error *error) {
     WorkerId here;
     worker_here(&here);
     bool enough = false;
@@ -215,6 +238,7 @@ static bool visit_rows(Query *query, MetricWalk *walk, LabelWalk *labels, const 
         RunRecord record = {0};
         run_rows_get(query, &record, &here);
         take_label(labels, &record);
+        take_lead(leads, &record);
         bool done = gather_metrics(walk, &record, error) &&
                     visitor->use(visitor->context, &record, &enough, error);
         record_clear(&record);
@@ -240,17 +264,22 @@ static bool visit(Store *store, const RunVisitor *visitor, Error *error) {
         return false;
     }
     walk.has_row = query_next(&walk.query);
+    LeadWalk leads = {.has_row = false};
     const bool has_labels = begin_labels(&labels, store, error);
-    bool done = has_labels && visit_rows(&query, &walk, &labels, visitor, error);
+    const bool has_leads = has_labels && begin_leads(&leads, store, error);
+    bool done = has_leads && visit_rows(&query, &walk, &labels, &leads, visitor, error);
     free(walk.metrics);
     if (!done) {
         query_drop(&query);
         query_drop(&walk.query);
         if (has_labels && labels.has_table)
             query_drop(&labels.query);
+        if (has_leads)
+            query_drop(&leads.query);
         return false;
     }
-    done = !labels.has_table || query_end(&labels.query, what, error);
+    done = query_end(&leads.query, what, error);
+    done = (!labels.has_table || query_end(&labels.query, what, done ? error : NULL)) && done;
     done = query_end(&walk.query, what, done ? error : NULL) && done;
     return query_end(&query, what, done ? error : NULL) && done;
 }

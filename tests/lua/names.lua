@@ -48,7 +48,7 @@ return mp.experiment { name = "names", about = "names", params = { lr = 0.1 },
         local function f() end
         mp.experiment { name = "n", about = "a", params = {}, data = f, model = f, loss = f, eval = f,
             optim = f, precision = { default = "auto" }, schedule = f, scaler = "torch", clip = 1,
-            accumulate = 2 }
+            accumulate = 2, results = { psnr = "higher", gap = "lower" }, leads = "psnr" }
     end)
 
     test("tensors_have_their_names", function()

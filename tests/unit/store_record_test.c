@@ -130,6 +130,31 @@ static void the_object_is_that_of_the_command_line(void) {
     record_clear(&record);
 }
 
+// By a part of the name, or a whole word of it; what a script says goes before.
+static void a_result_is_better_as_the_script_or_its_name_says(void) {
+    static const char *const falling[] = {"test_loss", "gap",    "duality_gap", "kl",
+                                          "latency_s", "time_s", "val.mse",     "violations",
+                                          "regret",    "energy", "distance",    "std_deviation"};
+    static const char *const rising[] = {"accuracy",    "psnr",     "f1",  "skill",
+                                         "gaps_closed", "lifetime", "iou", "bleu"};
+    for (size_t i = 0; i < sizeof falling / sizeof *falling; i++)
+        CHECK_MESSAGE(record_metric_falls(falling[i]), "%s", falling[i]);
+    for (size_t i = 0; i < sizeof rising / sizeof *rising; i++)
+        CHECK_MESSAGE(!record_metric_falls(rising[i]), "%s", rising[i]);
+    RunRecord record = {.id = 0};
+    const RecordMetric metrics[] = {{"accuracy", 0.5}, {"gap", 2}};
+    const RecordFact facts[] = {{RECORD_FACT_BETTER "gap", "higher"},
+                                {RECORD_FACT_BETTER "accuracy", "lower"},
+                                {RECORD_FACT_LEADS, "gap"}};
+    CHECK_DONE(record_set_metrics(&record, metrics, 2, &error));
+    CHECK(record_result_falls(&record, "gap") && !record_result_falls(&record, "accuracy"));
+    CHECK_TEXT(record_leading_metric(&record)->name, "accuracy");
+    CHECK_DONE(record_set_facts(&record, facts, 3, &error));
+    CHECK(!record_result_falls(&record, "gap") && record_result_falls(&record, "accuracy"));
+    CHECK_TEXT(record_leading_metric(&record)->name, "gap");
+    record_clear(&record);
+}
+
 static void an_update_writes_what_changed_and_keeps_what_is_fixed(void) {
     Store *store = fresh_store("update.db");
     RunRecord record = full_run(), again;
@@ -205,6 +230,7 @@ int main(void) {
     make_folder();
     RUN_TEST(a_run_reads_as_it_was_written);
     RUN_TEST(the_object_is_that_of_the_command_line);
+    RUN_TEST(a_result_is_better_as_the_script_or_its_name_says);
     RUN_TEST(an_update_writes_what_changed_and_keeps_what_is_fixed);
     RUN_TEST(long_texts_are_cut_at_a_whole_character);
     RUN_TEST(words_for_a_status_read_back);

@@ -159,7 +159,7 @@ static bool print_reach(const Page *page, Error *error) {
     if (!comparison->options.target)
         return true;
     snprintf(title, sizeof title, "to %.60s %s %s", comparison->options.target,
-             compare_target_falls(&comparison->options) ? "<=" : ">=",
+             compare_target_falls(comparison) ? "<=" : ">=",
              text_number(value, comparison->options.target_value, 4));
     const TableColumn columns[] = {{title, false, 0, 40},
                                    {"reached by", false, 1, 0},

@@ -99,7 +99,7 @@ static void write_reach(JsonWriter *json, const Comparison *comparison, const Co
     write_mean(json, "steps", &side->target_steps);
     write_mean(json, "seconds", &side->target_seconds);
     json_put_reading(json, "seconds_ratio", side->target_ratio);
-    json_put_boolean(json, "falls", compare_target_falls(&comparison->options));
+    json_put_boolean(json, "falls", compare_target_falls(comparison));
     json_end_object(json);
 }
 

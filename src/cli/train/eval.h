@@ -38,7 +38,8 @@ bool eval_time(Evaluated *const *formats, int count,
 
 // What fp32 came to; NULL where it is not among them.
 const Evaluated *eval_baseline(const Evaluations *all);
-// What is looked at before all else: one of accuracy, else the loss, else the first; NULL: none.
+// What is looked at before all else: what the script says, else one of accuracy, else the loss,
+// else the first; NULL: none.
 const RecordMetric *eval_leading(const Evaluation *found);
 double eval_seconds(const EvaluationTime *time); // the median of rounds; NaN: not measured
 double eval_throughput(const Evaluation *found); // samples a second; NaN likewise
@@ -48,7 +49,7 @@ typedef struct EvalGain {
     RoundsGain speed; // of a batch
     double lighter;   // weights in memory, a share of fp32's
     double lost;      // of the leading metric, in its own unit; negative: gained
-    bool has_metric;  // one of accuracy: more is better; else the loss was looked at
+    bool has_metric;  // one of accuracy, in points; else what is lost is a share of it
     bool is_good;     // it lost no more than one would give for it
 } EvalGain;
 EvalGain eval_gain(const Evaluations *all, const Evaluated *format);

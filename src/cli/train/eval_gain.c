@@ -20,6 +20,9 @@ const Evaluated *eval_baseline(const Evaluations *all) {
 }
 
 const RecordMetric *eval_leading(const Evaluation *found) {
+    const RecordMetric *said = found->leads[0] ? evaluation_metric(found, found->leads) : NULL;
+    if (said)
+        return said;
     for (int i = 0; i < found->metric_count; i++)
         if (record_metric_leads(found->metrics[i].name))
             return &found->metrics[i];
@@ -66,8 +69,9 @@ EvalGain eval_gain(const Evaluations *all, const Evaluated *format) {
     const RecordMetric *is = was ? evaluation_metric(&format->found, was->name) : NULL;
     if (!is)
         return gain;
-    gain.has_metric = record_metric_leads(was->name);
-    gain.lost = gain.has_metric ? was->value - is->value : is->value - was->value;
+    const bool falls = base->found.falls[was - base->found.metrics];
+    gain.has_metric = record_metric_leads(was->name) && !falls;
+    gain.lost = falls ? is->value - was->value : was->value - is->value;
     gain.is_good = gain.lost <= (gain.has_metric ? accuracy_given : loss_given * fabs(was->value));
     return gain;
 }

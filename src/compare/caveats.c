@@ -246,9 +246,24 @@ static bool warn_of_company(Comparison *comparison) {
     return true;
 }
 
+static bool warn_of_seeds(Comparison *comparison) {
+    for (int g = 1; g < comparison->group_count; g++) {
+        if (!comparison->groups[g].seeds_are_alike)
+            continue;
+        char *line = compare_add_line(&comparison->caveats, &comparison->caveat_count);
+        if (!line)
+            return false;
+        snprintf(line, COMPARE_TEXT_SIZE,
+                 "All seeds of %s, and all of %s, gave the same to the bit: they change nothing in "
+                 "this script, and count as one.",
+                 comparison->groups[0].label, comparison->groups[g].label);
+    }
+    return true;
+}
+
 bool compare_warn(Comparison *comparison) {
     return warn_of_differences(comparison) && warn_of_unfinished(comparison) &&
            warn_of_lengths(comparison) && warn_of_axis(comparison) && warn_of_lacking(comparison) &&
-           warn_of_forks(comparison) && warn_of_company(comparison) && warn_of_others(comparison) &&
-           warn_of_brevity(comparison);
+           warn_of_forks(comparison) && warn_of_seeds(comparison) && warn_of_company(comparison) &&
+           warn_of_others(comparison) && warn_of_brevity(comparison);
 }

@@ -131,6 +131,9 @@ typedef struct CompareSide {
     char leads[RECORD_NAME_SIZE];            // of its results, as its script says; "": by the name
     CompareMetric *metrics;                  // that this side or the baseline has
     int metric_count;
+    // Its seeds gave the same to the bit, in loss and results, and so did the baseline's: they are
+    // one seed, and contrasts of them tell nothing.
+    bool seeds_are_alike;
     int partner; // the run that `different` is of: it has the seed of the baseline's first, if any
     CompareDivergence divergence;
 } CompareSide;

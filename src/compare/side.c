@@ -193,6 +193,31 @@ static Reading *read_members(const Comparison *comparison, const CompareSide *si
     return readings;
 }
 
+static bool gave_the_same(const CompareSide *side) {
+    bool is_same = side->member_count > 1 && side->loss.count == side->member_count &&
+                   side->loss.deviation == 0;
+    for (int i = 0; i < side->metric_count; i++) {
+        const Statistic *value = &side->metrics[i].value;
+        is_same = is_same && value->not_finite == 0 && !(value->deviation > 0);
+    }
+    return is_same;
+}
+
+static void forget(Contrast *contrast) {
+    contrast->interval = (double)NAN;
+    contrast->likeness = LIKENESS_UNKNOWN;
+}
+
+// An interval of 0 would claim that chance is known, and it is not.
+static void forget_alike(CompareSide *side, const CompareSide *baseline) {
+    side->seeds_are_alike = gave_the_same(side) && gave_the_same(baseline);
+    if (!side->seeds_are_alike)
+        return;
+    forget(&side->loss_contrast);
+    for (int i = 0; i < side->metric_count; i++)
+        forget(&side->metrics[i].contrast);
+}
+
 bool compare_fill_side(Comparison *comparison, CompareSide *side, const CompareSide *baseline,
                        Error *error) {
     Reading *readings = read_members(comparison, side), *base = read_members(comparison, baseline);
@@ -236,6 +261,7 @@ bool compare_fill_side(Comparison *comparison, CompareSide *side, const CompareS
     side->co2_ratio = ratio(&side->co2_g, &baseline->co2_g);
     side->target_ratio = ratio(&side->target_seconds, &baseline->target_seconds);
     fill_metrics(comparison, side, baseline);
+    forget_alike(side, baseline);
 done:
     free(readings);
     free(base);

@@ -239,10 +239,14 @@ static void tell_outcome(Parts *parts, const Comparison *comparison, const Compa
                    contrast.pairs > 0 ? ", pair by pair" : "");
         say_both(&text, value, base);
         phrase_add(&text, ")");
-    } else if (value->count == 1 && base->count == 1 && value->mean == base->mean) {
+    } else if (((value->count == 1 && base->count == 1) || side->seeds_are_alike) &&
+               value->mean == base->mean) {
         phrase_add(&text, "the same (");
         say_number(&text, value);
         phrase_add(&text, "), though one seed cannot tell what others would do");
+    } else if (side->seeds_are_alike) {
+        say_both(&text, value, base);
+        phrase_add(&text, ", and seeds that change nothing cannot tell that from chance");
     } else {
         say_both(&text, value, base);
         say_of_one_seed(&text, comparison, side, baseline, metric ? metric->name : NULL,

@@ -286,6 +286,35 @@ static void groups_of_the_same_seeds_are_compared_in_pairs(void) {
     compare_free(comparison);
 }
 
+// Without noise a planted loss is the same whatever the seed.
+static void seeds_that_gave_the_same_to_the_bit_are_one(void) {
+    Planted runs[6];
+    for (int i = 0; i < 6; i++) {
+        runs[i] = six[i];
+        runs[i].noise = 0;
+        runs[i].end = i % 2 ? 0.21 : 0.2;
+        runs[i].accuracy = i % 2 ? 0.90 : 0.91;
+    }
+    Comparison *comparison = compare_planted(runs, 6, COMPARE_BY_STEP);
+    const CompareSide *side = &comparison->groups[1];
+    CHECK(side->seeds_are_alike && isnan(side->metrics[0].contrast.interval));
+    CHECK_INT(side->metrics[0].contrast.likeness, LIKENESS_UNKNOWN);
+    CHECK_INT(side->loss_contrast.likeness, LIKENESS_UNKNOWN);
+    CHECK_CONTAINS(comparison->verdicts[0],
+                   "its accuracy is 0.9000 against 0.9100, and seeds that change nothing cannot");
+    bool is_told = false;
+    for (int i = 0; i < comparison->caveat_count; i++)
+        is_told |= strstr(comparison->caveats[i], "All seeds of fp32, and all of bf16, gave the "
+                                                  "same to the bit") != NULL;
+    CHECK(is_told);
+    compare_free(comparison);
+    runs[3].accuracy = 0.905; // one that differs tells that seeds do something
+    comparison = compare_planted(runs, 6, COMPARE_BY_STEP);
+    CHECK(!comparison->groups[1].seeds_are_alike);
+    CHECK_INT(comparison->groups[1].metrics[0].contrast.likeness, LIKENESS_DIFFERENT);
+    compare_free(comparison);
+}
+
 static void it_is_told_which_differences_are_not_of_pairs(void) {
     char text[COMPARE_TEXT_SIZE];
     Planted runs[8];
@@ -604,6 +633,7 @@ int main(void) {
     RUN_TEST(a_switch_that_one_run_had_is_a_difference);
     RUN_TEST(the_verdict_over_seeds_knows_noise);
     RUN_TEST(groups_of_the_same_seeds_are_compared_in_pairs);
+    RUN_TEST(seeds_that_gave_the_same_to_the_bit_are_one);
     RUN_TEST(it_is_told_which_differences_are_not_of_pairs);
     RUN_TEST(values_that_differ_are_told_by_digits_that_do);
     RUN_TEST(one_seed_cannot_tell);

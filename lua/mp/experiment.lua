@@ -57,6 +57,7 @@ local function check_results(results)
     local most, names = 16, strict.names_of(results)
     for _, name in ipairs(names) do
         local better = results[name]
+        if #name > 48 then engine.fail(("experiment.results.%s: a name of 48 bytes at most expected"):format(name)) end
         if better ~= "higher" and better ~= "lower" then
             engine.fail(('experiment.results.%s: "higher" or "lower" expected, whichever is better, got %s'):format(
                 name, strict.shown(better)))

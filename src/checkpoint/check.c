@@ -120,7 +120,8 @@ static bool refuse_differences(const Differences *differences, const char *setti
         return error_fail(
             error, ERROR_USAGE,
             "%.100s: the checkpoint is of another model; what shapes the model cannot "
-            "change in a fork: leave it away, or begin anew with `mpbench run`; "
+            "change in a fork, by an option or in the script: take it back, or begin anew with "
+            "`mpbench run`; "
             "%d difference%s: %s%s",
             settings, differences->count, differences->count == 1 ? "" : "s", differences->text,
             differences->told < differences->count ? ", .." : "");

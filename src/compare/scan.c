@@ -67,6 +67,14 @@ static KeptCount count_kept(const ScanRecord *scan, int format) {
     return count;
 }
 
+// What norms and embeddings in it, too, would do to a pass, as far as that was measured.
+static const char *lowered_words(const ScanRecord *scan, int format) {
+    const RoundsGain pass = scan_pass_gain(scan, format), lowered = scan_lowered_gain(scan, format);
+    return scan->lowered[format].round_count == 0 ? "stay as they are"
+           : rounds_ahead(&pass, &lowered)        ? "are slower by it"
+                                                  : "gain nothing by it";
+}
+
 // ", all 6 norms and embeddings too": what becomes of them beside what multiplies, most of that in
 // `format`.
 static void say_kept(const ScanRecord *scan, int format, Phrase *phrase) {
@@ -78,10 +86,7 @@ static void say_kept(const ScanRecord *scan, int format, Phrase *phrase) {
     else if (kept.low > 0)
         phrase_add(phrase, ", %d of %d norms and embeddings too", kept.low, kept.all);
     else if (kept.borne == kept.all)
-        phrase_add(phrase, ", norms and embeddings may too, but %s",
-                   scan->lowered[format].activations < scan->activations[format]
-                       ? "are slower by it"
-                       : "gain nothing by it");
+        phrase_add(phrase, ", norms and embeddings may too, but %s", lowered_words(scan, format));
     else
         phrase_add(phrase, ", norms and embeddings as they are");
 }
@@ -265,8 +270,8 @@ static bool has_held(const ScanRecord *scan) {
     bool has = false;
     for (int i = 0; i < scan->training_count; i++) {
         const ScanTraining *training = &scan->trainings[i];
-        has = has || (training->is_known && training->is_within &&
-                      strcmp(training->label, "policy") == 0 && !scan_is_all_fp32(scan, training));
+        has = has || (scan_outcome(scan, training) == SCAN_WITHIN &&
+                      strcmp(training->label, "fp32") != 0 && !scan_is_all_fp32(scan, training));
     }
     return has;
 }
@@ -285,6 +290,8 @@ static void say_against(const ScanRecord *scan, int format, Phrase *phrase) {
     } else if (outcome == SCAN_WITHIN && rounds_ahead(&rounds_same, &step)) {
         phrase_add(phrase, ", but a step has ");
         say_gain(&step, phrase);
+    } else if (!all) {
+        phrase_add(phrase, ", but no training has verified it");
     } else if (outcome == SCAN_WITHIN) {
         phrase_add(phrase, ", but what was trained in it gained no time");
     } else {
@@ -312,7 +319,7 @@ static void say_fp32(const ScanRecord *scan, Phrase *phrase) {
                scan->formats[format]);
     const RoundsGain pass = scan_pass_gain(scan, format);
     const bool is_lighter = scan->activations[format] < scan->activations[base];
-    if (is_lighter)
+    if (is_lighter && by_all)
         say_memory(scan, scan->activations[format], phrase);
     if (is_lighter || rounds_tempo(&pass) == TEMPO_FASTER)
         say_against(scan, format, phrase);

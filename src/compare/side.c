@@ -193,9 +193,21 @@ static Reading *read_members(const Comparison *comparison, const CompareSide *si
     return readings;
 }
 
-static bool gave_the_same(const CompareSide *side) {
+// Of the loss that was, whatever series is compared: a rate is the same for every seed.
+static bool losses_are_alike(const Comparison *comparison, const CompareSide *side) {
+    const RunRecord *first = &comparison->runs[side->members[0]];
+    bool is_same = first->has_loss && first->loss_last != 0; // all may have come to nothing
+    for (int i = 1; i < side->member_count; i++) {
+        const RunRecord *run = &comparison->runs[side->members[i]];
+        is_same = is_same && run->has_loss && run->loss_first == first->loss_first &&
+                  run->loss_last == first->loss_last && run->loss_best == first->loss_best;
+    }
+    return is_same;
+}
+
+static bool gave_the_same(const Comparison *comparison, const CompareSide *side) {
     bool is_same = side->member_count > 1 && side->loss.count == side->member_count &&
-                   side->loss.deviation == 0;
+                   side->loss.deviation == 0 && losses_are_alike(comparison, side);
     for (int i = 0; i < side->metric_count; i++) {
         const Statistic *value = &side->metrics[i].value;
         is_same = is_same && value->not_finite == 0 && !(value->deviation > 0);
@@ -209,8 +221,9 @@ static void forget(Contrast *contrast) {
 }
 
 // An interval of 0 would claim that chance is known, and it is not.
-static void forget_alike(CompareSide *side, const CompareSide *baseline) {
-    side->seeds_are_alike = gave_the_same(side) && gave_the_same(baseline);
+static void forget_alike(const Comparison *comparison, CompareSide *side,
+                         const CompareSide *baseline) {
+    side->seeds_are_alike = gave_the_same(comparison, side) && gave_the_same(comparison, baseline);
     if (!side->seeds_are_alike)
         return;
     forget(&side->loss_contrast);
@@ -261,22 +274,11 @@ bool compare_fill_side(Comparison *comparison, CompareSide *side, const CompareS
     side->co2_ratio = ratio(&side->co2_g, &baseline->co2_g);
     side->target_ratio = ratio(&side->target_seconds, &baseline->target_seconds);
     fill_metrics(comparison, side, baseline);
-    forget_alike(side, baseline);
+    forget_alike(comparison, side, baseline);
 done:
     free(readings);
     free(base);
     return done || error_fail(error, ERROR_MEMORY, "no memory to compare the runs");
-}
-
-static bool leads(const CompareSide *side, const char *name) {
-    return side->leads[0] ? strcmp(side->leads, name) == 0 : record_metric_leads(name);
-}
-
-const CompareMetric *compare_leading_metric(const CompareSide *side) {
-    for (int i = 0; i < side->metric_count; i++)
-        if (leads(side, side->metrics[i].name))
-            return &side->metrics[i];
-    return side->metric_count > 0 ? &side->metrics[0] : NULL;
 }
 
 const CompareMetric *compare_metric(const CompareSide *side, const char *name) {
@@ -284,6 +286,19 @@ const CompareMetric *compare_metric(const CompareSide *side, const char *name) {
         if (strcmp(side->metrics[i].name, name) == 0)
             return &side->metrics[i];
     return NULL;
+}
+
+// What the script says leads, where there is that result.
+static bool leads(const CompareSide *side, const char *name) {
+    const bool is_said = side->leads[0] && compare_metric(side, side->leads);
+    return is_said ? strcmp(side->leads, name) == 0 : record_metric_leads(name);
+}
+
+const CompareMetric *compare_leading_metric(const CompareSide *side) {
+    for (int i = 0; i < side->metric_count; i++)
+        if (leads(side, side->metrics[i].name))
+            return &side->metrics[i];
+    return side->metric_count > 0 ? &side->metrics[0] : NULL;
 }
 
 int compare_metric_names(const Comparison *comparison, const char **names, int most) {

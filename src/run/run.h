@@ -87,7 +87,7 @@ enum {
     RUN_MAX_SERIES = 64,
     RUN_MAX_METRICS = 64,
     RUN_MAX_DIAGNOSES = 64,
-    RUN_MAX_FACTS = 56,
+    RUN_MAX_FACTS = 80, // the script's own of its results among them: RECORD_MOST_BETTER and one
 };
 
 typedef struct RunSeries { // a logged quantity, summed up

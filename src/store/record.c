@@ -220,7 +220,8 @@ static const char *lead_of(const RunRecord *record) {
 
 bool record_result_leads(const RunRecord *record, const char *name) {
     const char *lead = lead_of(record);
-    return lead[0] ? strcmp(lead, name) == 0 : record_metric_leads(name);
+    const bool is_said = lead[0] && record_metric(record, lead);
+    return is_said ? strcmp(lead, name) == 0 : record_metric_leads(name);
 }
 
 bool record_result_falls(const RunRecord *record, const char *name) {

@@ -303,7 +303,7 @@ static void norms_and_embeddings_are_told_beside_what_multiplies(void) {
     for (int i = UNITS - 2; i < UNITS; i++)
         scan->cells[i][0] = (ScanCell){.is_known = true, .damage = 0.1};
     scan_verdict(scan, text);
-    CHECK_CONTAINS(text, ", norms and embeddings may too, but gain nothing by it: 2.00x");
+    CHECK_CONTAINS(text, ", norms and embeddings may too, but stay as they are: 2.00x");
     scan->policy[UNITS - 1] = 0;
     scan_verdict(scan, text);
     CHECK_CONTAINS(text, ", 1 of 2 norms and embeddings too: 2.00x");

@@ -64,7 +64,10 @@ static void outcome_cells(const Comparison *comparison, const CompareSide *side,
              word_bytes(isfinite(side->memory.mean) ? (int64_t)side->memory.mean : INT64_MIN).text);
     write_ratio(cells[4], 48, has_ratios ? side->memory_ratio : (double)NAN);
     write_mean(cells[MEAN], 48, &side->loss, column_width(comparison, MEAN) - 1);
-    const CompareMetric *metric = compare_leading_metric(side);
+    // That of the column's title.
+    const CompareMetric *titled = compare_leading_metric(&comparison->groups[0]);
+    const CompareMetric *metric =
+        titled ? compare_metric(side, titled->name) : compare_leading_metric(side);
     if (metric)
         write_mean(cells[RESULT], 48, &metric->value, column_width(comparison, RESULT) - 1);
     else

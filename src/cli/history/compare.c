@@ -335,7 +335,8 @@ static bool print_page(const Cli *cli, const Comparison *comparison, Error *erro
     LeftOut left;
     if (!print_sides(&page, comparison->groups, comparison->group_count, &left, error))
         return false;
-    if (has_seeds) {
+    if (has_seeds) { // each table has its own room
+        print_left_out(&page, &left);
         printf("\n%severy run%s\n", page.dim, page.plain);
         if (!print_sides(&page, comparison->sides, comparison->run_count, &left, error))
             return false;

@@ -100,7 +100,10 @@ static bool put_series(const ShowPage *page, Store *store, const RunRecord *run,
     if (!store_read_series(store, run->id, series->name, series->first_step, series->first_step, 0,
                            &first, &count, error))
         return false;
-    const double began = count > 0 ? series_point_value(&first[0]) : (double)NAN;
+    const bool is_joined = count > 0 && first[0].count > 0; // of several steps
+    const double began = is_joined   ? first[0].first
+                         : count > 0 ? series_point_value(&first[0])
+                                     : (double)NAN;
     free(first);
     if (!read_cells(store, run->id, series->name, run->step, cells, LINE_COLUMNS, error))
         return false;

@@ -258,8 +258,8 @@ bool scan_print(const Cli *cli, const ScanRecord *scan, Error *error) {
     const ScanTraining *trained = scan_training_of(scan, "fp32");
     if (trained && scan_seeds_are_alike(scan, trained)) {
         snprintf(text, sizeof text,
-                 "All %" PRId64 " seeds gave the same to the bit: they change nothing in this "
-                 "script, and count as one. A loader with `shuffle = true`, dropout, whatever "
+                 "All %" PRId64 " seeds gave the same to the bit in fp32: they change nothing in "
+                 "this script, and count as one. A loader with `shuffle = true`, dropout, whatever "
                  "draws random numbers makes them differ.",
                  scan->seeds);
         cli_print_wrapped(text, 0);

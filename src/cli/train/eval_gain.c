@@ -99,8 +99,11 @@ const Evaluated *eval_best(const Evaluations *all) {
 // "0.12 points of accuracy lost"; what rounds to nothing is called that.
 static void add_lost(Phrase *phrase, const Evaluations *all, const EvalGain *gain) {
     const RecordMetric *metric = eval_leading(&eval_baseline(all)->found);
-    double lost = 100 * gain->lost / (gain->has_metric ? 1 : fabs(metric->value));
-    const char *unit = gain->has_metric ? "points" : "%";
+    const bool has_share = !gain->has_metric && metric->value != 0; // of 0 there is none
+    double lost = gain->has_metric ? 100 * gain->lost
+                  : has_share      ? 100 * gain->lost / fabs(metric->value)
+                                   : gain->lost;
+    const char *unit = gain->has_metric ? "points" : has_share ? "%" : "in all";
     if (fabs(lost) < 0.005)
         phrase_add(phrase, "the same %.40s", metric->name);
     else

@@ -181,55 +181,50 @@ static bool gather_metrics(MetricWalk *walk, RunRecord *record, Error *error) {
     return record_set_metrics(record, walk->metrics, walk->count, error);
 }
 
-// Labels of those runs that have one, walked likewise.
-typedef struct LabelWalk {
+// A text of those runs that have one, walked likewise: rows of run and text, the newest first.
+typedef struct TextWalk {
     Query query;
-    bool has_table, has_row;
-} LabelWalk;
+    bool is_open, has_row;
+} TextWalk;
 
-static bool begin_labels(LabelWalk *walk, Store *store, Error *error) {
-    if (!store_has_table(store, "run_labels", &walk->has_table, error))
-        return false;
-    if (!walk->has_table)
-        return true;
-    if (!query_begin(&walk->query, store, "SELECT run, label FROM run_labels ORDER BY run DESC",
-                     error))
-        return false;
-    walk->has_row = query_next(&walk->query);
-    return true;
+static bool begin_texts(TextWalk *walk, Store *store, const char *sql, Error *error) {
+    walk->is_open = query_begin(&walk->query, store, sql, error);
+    walk->has_row = walk->is_open && query_next(&walk->query);
+    return walk->is_open;
 }
 
-static void take_label(LabelWalk *walk, RunRecord *record) {
-    while (walk->has_row && query_integer(&walk->query, 0) > record->id)
+static bool begin_labels(TextWalk *walk, Store *store, Error *error) {
+    bool has_table;
+    return store_has_table(store, "run_labels", &has_table, error) &&
+           (!has_table ||
+            begin_texts(walk, store, "SELECT run, label FROM run_labels ORDER BY run DESC", error));
+}
+
+// Which result leads, where the script says it.
+static bool begin_leads(TextWalk *walk, Store *store, Error *error) {
+    return begin_texts(walk, store,
+                       "SELECT run, value FROM environment WHERE name = '" RECORD_FACT_LEADS
+                       "' ORDER BY run DESC",
+                       error);
+}
+
+static void take_text(TextWalk *walk, int64_t run, char *text, size_t size) {
+    while (walk->has_row && query_integer(&walk->query, 0) > run)
         walk->has_row = query_next(&walk->query);
-    if (walk->has_row && query_integer(&walk->query, 0) == record->id)
-        query_text(&walk->query, 1, record->label, sizeof record->label);
+    if (walk->has_row && query_integer(&walk->query, 0) == run)
+        query_text(&walk->query, 1, text, size);
 }
 
-// Which result leads of those runs whose scripts say it, walked likewise.
-typedef struct LeadWalk {
-    Query query;
-    bool has_row;
-} LeadWalk;
-
-static bool begin_leads(LeadWalk *walk, Store *store, Error *error) {
-    if (!query_begin(&walk->query, store,
-                     "SELECT run, value FROM environment WHERE name = '" RECORD_FACT_LEADS
-                     "' ORDER BY run DESC",
-                     error))
-        return false;
-    walk->has_row = query_next(&walk->query);
-    return true;
+static void drop_texts(TextWalk *walk) {
+    if (walk->is_open)
+        query_drop(&walk->query);
 }
 
-static void take_lead(LeadWalk *walk, RunRecord *record) {
-    while (walk->has_row && query_integer(&walk->query, 0) > record->id)
-        walk->has_row = query_next(&walk->query);
-    if (walk->has_row && query_integer(&walk->query, 0) == record->id)
-        query_text(&walk->query, 1, record->leads, sizeof record->leads);
+static bool end_texts(TextWalk *walk, const char *what, Error *error) {
+    return !walk->is_open || query_end(&walk->query, what, error);
 }
 
-static bool visit_rows(Query *query, MetricWalk *walk, LabelWalk *labels, LeadWalk *leads,
+static bool visit_rows(Query *query, MetricWalk *walk, TextWalk *labels, TextWalk *leads,
                        const RunVisitor *visitor, Error *error) {
     WorkerId here;
     worker_here(&here);
@@ -237,8 +232,8 @@ static bool visit_rows(Query *query, MetricWalk *walk, LabelWalk *labels, LeadWa
     while (!enough && query_next(query)) {
         RunRecord record = {0};
         run_rows_get(query, &record, &here);
-        take_label(labels, &record);
-        take_lead(leads, &record);
+        take_text(labels, record.id, record.label, sizeof record.label);
+        take_text(leads, record.id, record.leads, sizeof record.leads);
         bool done = gather_metrics(walk, &record, error) &&
                     visitor->use(visitor->context, &record, &enough, error);
         record_clear(&record);
@@ -254,7 +249,7 @@ static bool visit(Store *store, const RunVisitor *visitor, Error *error) {
     run_rows_select(sql, "ORDER BY runs.id DESC");
     Query query;
     MetricWalk walk = {0};
-    LabelWalk labels = {.has_row = false};
+    TextWalk labels = {.is_open = false}, leads = {.is_open = false};
     if (!query_begin(&query, store, sql, error))
         return false;
     if (!query_begin(&walk.query, store,
@@ -264,22 +259,18 @@ static bool visit(Store *store, const RunVisitor *visitor, Error *error) {
         return false;
     }
     walk.has_row = query_next(&walk.query);
-    LeadWalk leads = {.has_row = false};
-    const bool has_labels = begin_labels(&labels, store, error);
-    const bool has_leads = has_labels && begin_leads(&leads, store, error);
-    bool done = has_leads && visit_rows(&query, &walk, &labels, &leads, visitor, error);
+    bool done = begin_labels(&labels, store, error) && begin_leads(&leads, store, error) &&
+                visit_rows(&query, &walk, &labels, &leads, visitor, error);
     free(walk.metrics);
     if (!done) {
         query_drop(&query);
         query_drop(&walk.query);
-        if (has_labels && labels.has_table)
-            query_drop(&labels.query);
-        if (has_leads)
-            query_drop(&leads.query);
+        drop_texts(&labels);
+        drop_texts(&leads);
         return false;
     }
-    done = query_end(&leads.query, what, error);
-    done = (!labels.has_table || query_end(&labels.query, what, done ? error : NULL)) && done;
+    done = end_texts(&leads, what, error);
+    done = end_texts(&labels, what, done ? error : NULL) && done;
     done = query_end(&walk.query, what, done ? error : NULL) && done;
     return query_end(&query, what, done ? error : NULL) && done;
 }

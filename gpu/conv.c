@@ -274,7 +274,7 @@ static bool sum_pixels(Device *device, const KernelCall *call, const Problem *pr
            product_join_rows(device, arguments.sums, parts, columns, sums, error);
 }
 
-// Whose sizes fit.
+// Of a problem whose counts fit (counts_fit).
 static bool filters(Device *device, const KernelCall *call, Work work, Error *error) {
     const ConvAttr *attr = &call->attr->conv;
     const View *x = &call->input[0], *dy = &call->input[1], *dweight = &call->output[0];

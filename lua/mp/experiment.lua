@@ -154,6 +154,7 @@ local function run_index(_, key)
     if method == nil then
         local names = strict.names_of(Run)
         table.move({ "device", "params", "step" }, 1, 3, #names + 1, names)
+        table.sort(names)
         engine.fail(("run.%s: no such name%s"):format(tostring(key), strict.nearest(tostring(key), names)))
     end
     return method

@@ -57,8 +57,8 @@ typedef struct CompareOptions {
 
 // "accuracy=0.9", "pixels>=0.9", "gap<=2". How many bytes of it are the name; 0: it is no target.
 size_t compare_target_parse(const char *text, double *value, CompareToward *toward);
-// Whether what is at most its target is as good.
 typedef struct Comparison Comparison;
+// Whether what is at most its target is as good.
 bool compare_target_falls(const Comparison *comparison);
 
 // When a run was first as good as the target; NaN: never.

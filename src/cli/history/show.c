@@ -51,8 +51,7 @@ void show_title(const ShowPage *page, const char *title) {
     show_end_line(page, 0);
 }
 
-// ---- parts of the page
-// -----------------------------------------------------------------------------------
+// ---- parts of the page --------------------------------------------------------------------------
 
 static bool print_events(const ShowPage *page, Store *store, int64_t run, Error *error) {
     Event *events;

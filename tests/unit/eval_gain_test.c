@@ -48,7 +48,31 @@ static void a_format_is_worth_it_where_rounds_agree(void) {
     verdict_over(2, 0.1, 0.9, text);
     CHECK_CONTAINS(text, "fp32 stays: of the others, those that lose little are slower");
     verdict_over(0.5, 0.1, 0.8, text);
-    CHECK_CONTAINS(text, "fp32 stays: all others lose more than half a point");
+    CHECK_TEXT(text, "fp32 stays: all others lose more than half a point of accuracy.");
+}
+
+static void what_was_lost_is_told_of_the_result_that_leads(void) {
+    char text[EVAL_VERDICT_SIZE];
+    Evaluations *all = beside_fp32(0.5, 0.1, 0.8);
+    for (int i = 0; i < all->count; i++) {
+        Evaluation *found = &all->formats[i].found;
+        snprintf(found->metrics[0].name, sizeof found->metrics[0].name, "dice");
+        snprintf(found->leads, sizeof found->leads, "dice");
+    }
+    eval_verdict(all, text, sizeof text);
+    CHECK_TEXT(text, "fp32 stays: all others lose more than 1 % of dice.");
+}
+
+static void where_fp32_gives_no_number_there_is_no_verdict(void) {
+    char text[EVAL_VERDICT_SIZE];
+    Evaluations *all = beside_fp32(0.5, 0.1, 0.8);
+    all->formats[0].found.metrics[0].value = NAN;
+    eval_verdict(all, text, sizeof text);
+    CHECK_TEXT(text, "");
+    for (int i = 0; i < all->count; i++)
+        all->formats[i].found.metric_count = 0;
+    eval_verdict(all, text, sizeof text);
+    CHECK_TEXT(text, "");
 }
 
 // Twice as fast in the median, and slower in two of nine rounds: the next call would say otherwise.
@@ -136,6 +160,8 @@ int main(void) {
     RUN_TEST(batches_of_other_sizes_are_compared_per_sample);
     RUN_TEST(a_busy_machine_hedges);
     RUN_TEST(a_format_is_worth_it_where_rounds_agree);
+    RUN_TEST(what_was_lost_is_told_of_the_result_that_leads);
+    RUN_TEST(where_fp32_gives_no_number_there_is_no_verdict);
     RUN_TEST(what_scatters_too_much_cannot_be_told);
     RUN_TEST(formats_that_scatter_do_not_take_turns_to_be_the_best);
     RUN_TEST(what_was_not_timed_in_turn_is_not_concluded_from);

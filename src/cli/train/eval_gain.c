@@ -132,7 +132,10 @@ void eval_verdict(const Evaluations *all, char *text, size_t size) {
     Phrase phrase = phrase_begin(text, size);
     if (!base || all->count < 2 || !(eval_throughput(&base->found) > 0))
         return;
-    EvalGain gain = {0};
+    const RecordMetric *metric = eval_leading(&base->found);
+    EvalGain gain = eval_gain(all, base);
+    if (!metric || !isfinite(metric->value)) // nothing to lose any of
+        return;
     char busy[TEXT_LOAD_SIZE];
     text_load(busy, all->others);
     const char *hedge = busy[0] ? ", as far as a busy machine can tell" : "";
@@ -166,7 +169,11 @@ void eval_verdict(const Evaluations *all, char *text, size_t size) {
     int good = 0;
     for (int i = 0; i < all->count; i++)
         good += eval_gain(all, &all->formats[i]).is_good;
-    phrase_add(&phrase, "fp32 stays%s: %s.", good > 1 ? hedge : "",
-               good > 1 ? "of the others, those that lose little are slower or no smaller"
-                        : "all others lose more than half a point of accuracy, or 1 % of loss");
+    if (good > 1)
+        phrase_add(&phrase,
+                   "fp32 stays%s: of the others, those that lose little are slower or no smaller.",
+                   hedge);
+    else
+        phrase_add(&phrase, "fp32 stays: all others lose more than %s of %.40s.",
+                   gain.has_metric ? "half a point" : "1 %", metric->name);
 }

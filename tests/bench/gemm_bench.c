@@ -51,7 +51,7 @@ static int by_size(const void *a, const void *b) {
 }
 
 typedef struct Job {
-    void (*run)(void *context);
+    void (*run)(void *context); // NULL: this processor has none
     void *context;
     double median, best; // seconds
 } Job;
@@ -63,6 +63,8 @@ static void measure(Job jobs[JOBS]) {
     double samples[JOBS][SAMPLES];
     int repeats[JOBS];
     for (int j = 0; j < JOBS; j++) {
+        if (!jobs[j].run)
+            continue;
         jobs[j].run(jobs[j].context);
         double start = clock_seconds();
         jobs[j].run(jobs[j].context);
@@ -70,12 +72,16 @@ static void measure(Job jobs[JOBS]) {
     }
     for (int i = 0; i < SAMPLES; i++)
         for (int j = 0; j < JOBS; j++) {
+            if (!jobs[j].run)
+                continue;
             double start = clock_seconds();
             for (int k = 0; k < repeats[j]; k++)
                 jobs[j].run(jobs[j].context);
             samples[j][i] = (clock_seconds() - start) / repeats[j];
         }
     for (int j = 0; j < JOBS; j++) {
+        if (!jobs[j].run)
+            continue;
         qsort(samples[j], SAMPLES, sizeof(double), by_size);
         jobs[j].median = samples[j][SAMPLES / 2];
         jobs[j].best = samples[j][0];
@@ -121,7 +127,8 @@ static MatmulJob new_matmul(const Shape *s, dnnl_data_type_t type, dnnl_engine_t
     dnnl_matmul_desc_t operation;
     dnnl_primitive_desc_t primitive;
     dnnl_matmul_desc_init(&operation, &descriptions[0], &descriptions[1], NULL, &descriptions[2]);
-    dnnl_primitive_desc_create(&primitive, &operation, NULL, engine, NULL);
+    if (dnnl_primitive_desc_create(&primitive, &operation, NULL, engine, NULL) != dnnl_success)
+        return job; // the library has none in this format for this processor
     dnnl_primitive_create(&job.primitive, primitive);
     dnnl_primitive_desc_destroy(primitive);
     return job;
@@ -147,6 +154,13 @@ static OurJob new_ours(const Shape *s, Format format, bool pairs, int threads,
     job.gemm.b.column_stride = s->b == 'N' ? 1 : s->k;
     job.workspace = malloc(gemm_workspace_size(&job.gemm) + 1);
     return job;
+}
+
+static void print_rate(const Job *job, double rate) {
+    if (job->run)
+        printf(" %11.1f", rate);
+    else
+        printf(" %11s", "-");
 }
 
 int main(int argc, char **argv) {
@@ -186,15 +200,16 @@ int main(int argc, char **argv) {
         Job jobs[JOBS];
         for (int j = 0; j < JOBS; j++)
             jobs[j] = j < 4 ? (Job){.run = run_ours, .context = &ours[j]}
-                            : (Job){.run = run_matmul, .context = &theirs[j - 4]};
+                            : (Job){.run = theirs[j - 4].primitive ? run_matmul : NULL,
+                                    .context = &theirs[j - 4]};
         measure(jobs);
         printf("%-16s %5ldx%4ldx%4ld %c%c", s->what, (long)s->m, (long)s->n, (long)s->k, s->a,
                s->b);
         for (int j = 0; j < JOBS; j++)
-            printf(" %11.1f", work / jobs[j].median);
+            print_rate(&jobs[j], work / jobs[j].median);
         printf("  |");
         for (int j = 0; j < JOBS; j++)
-            printf(" %11.1f", work / jobs[j].best);
+            print_rate(&jobs[j], work / jobs[j].best);
         printf("\n");
         for (int j = 0; j < 4; j++)
             free(ours[j].workspace);

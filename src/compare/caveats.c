@@ -1,6 +1,7 @@
 // What may mislead about a comparison, a sentence each.
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,18 @@ char *compare_add_line(char (**lines)[COMPARE_TEXT_SIZE], int *count) {
     *lines = grown;
     grown[*count][0] = 0;
     return grown[(*count)++];
+}
+
+__attribute__((format(printf, 2, 3))) static bool warn(Comparison *comparison, const char *format,
+                                                       ...) {
+    char *line = compare_add_line(&comparison->caveats, &comparison->caveat_count);
+    if (!line)
+        return false;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, COMPARE_TEXT_SIZE, format, arguments);
+    va_end(arguments);
+    return true;
 }
 
 // One that goes on has no end yet, and of one that died nobody wrote it down.
@@ -57,10 +70,8 @@ static bool warn_of_differences(Comparison *comparison) {
         if (!differs(comparison, rows[i].name) ||
             (rows[i].unless && differs(comparison, rows[i].unless)))
             continue;
-        char *line = compare_add_line(&comparison->caveats, &comparison->caveat_count);
-        if (!line)
+        if (!warn(comparison, "%s", rows[i].text))
             return false;
-        snprintf(line, COMPARE_TEXT_SIZE, "%s", rows[i].text);
     }
     return true;
 }
@@ -79,16 +90,13 @@ static bool warn_of_unfinished(Comparison *comparison) {
         const RunRecord *run = &comparison->runs[i];
         if (run->status == RUN_FINISHED)
             continue;
-        char *line = compare_add_line(&comparison->caveats, &comparison->caveat_count);
-        if (!line)
+        const bool is_told =
+            run->step == 0
+                ? warn(comparison, "%s %s before its first step ended.", run->name, fate_of(run))
+                : warn(comparison, "%s %s: its numbers are of its first %" PRId64 " step%s.",
+                       run->name, fate_of(run), run->step, run->step == 1 ? "" : "s");
+        if (!is_told)
             return false;
-        if (run->step == 0)
-            snprintf(line, COMPARE_TEXT_SIZE, "%s %s before its first step ended.", run->name,
-                     fate_of(run));
-        else
-            snprintf(line, COMPARE_TEXT_SIZE,
-                     "%s %s: its numbers are of its first %" PRId64 " step%s.", run->name,
-                     fate_of(run), run->step, run->step == 1 ? "" : "s");
     }
     return true;
 }
@@ -102,15 +110,11 @@ static bool warn_of_lengths(Comparison *comparison) {
     }
     if (least == most)
         return true;
-    char *line = compare_add_line(&comparison->caveats, &comparison->caveat_count);
-    if (!line)
-        return false;
-    snprintf(line, COMPARE_TEXT_SIZE,
-             "The runs took between %" PRId64 " and %" PRId64
-             " steps: losses are compared as far as all of them came, results %s%s.",
-             least, most, comparison->results_at[0] ? "of " : "as they ended",
-             comparison->results_at);
-    return true;
+    return warn(comparison,
+                "The runs took between %" PRId64 " and %" PRId64
+                " steps: losses are compared as far as all of them came, results %s%s.",
+                least, most, comparison->results_at[0] ? "of " : "as they ended",
+                comparison->results_at);
 }
 
 // Where a run does not count what the axis is of, it has no place on it.
@@ -120,12 +124,10 @@ static bool warn_of_axis(Comparison *comparison) {
         const RunRecord *run = &comparison->runs[i];
         if (comparison->losses[i].count == 0 || !isnan(compare_axis_of_step(run, axis, 1)))
             continue;
-        char *line = compare_add_line(&comparison->caveats, &comparison->caveat_count);
-        if (!line)
+        if (!warn(comparison,
+                  "%s counts no %s: its curve is left out, and losses are those at the end.",
+                  run->name, axis == COMPARE_BY_EPOCH ? "epochs" : compare_axis_name(axis)))
             return false;
-        snprintf(line, COMPARE_TEXT_SIZE,
-                 "%s counts no %s: its curve is left out, and losses are those at the end.",
-                 run->name, axis == COMPARE_BY_EPOCH ? "epochs" : compare_axis_name(axis));
     }
     return true;
 }
@@ -146,12 +148,8 @@ static bool warn_of_lacking(Comparison *comparison) {
     }
     if (count == 0)
         return true;
-    char *line = compare_add_line(&comparison->caveats, &comparison->caveat_count);
-    if (!line)
-        return false;
-    snprintf(line, COMPARE_TEXT_SIZE, "Not all of these runs have %.63s: %s lack%s it.",
-             comparison->series, list, count == 1 ? "s" : "");
-    return true;
+    return warn(comparison, "Not all of these runs have %.63s: %s lack%s it.", comparison->series,
+                list, count == 1 ? "s" : "");
 }
 
 static bool warn_of_forks(Comparison *comparison) {
@@ -159,13 +157,12 @@ static bool warn_of_forks(Comparison *comparison) {
         const RunRecord *run = &comparison->runs[i];
         if (run->parent == 0 || run->parent_step == 0)
             continue;
-        char *line = compare_add_line(&comparison->caveats, &comparison->caveat_count);
-        if (!line)
+        if (!warn(comparison,
+                  "%s is a fork of run %" PRId64
+                  ": its time, energy and lowest loss are of its own "
+                  "steps, those after step %" PRId64 ".",
+                  run->name, run->parent, run->parent_step))
             return false;
-        snprintf(line, COMPARE_TEXT_SIZE,
-                 "%s is a fork of run %" PRId64 ": its time, energy and lowest loss are of its own "
-                 "steps, those after step %" PRId64 ".",
-                 run->name, run->parent, run->parent_step);
     }
     return true;
 }
@@ -176,13 +173,10 @@ static bool warn_of_brevity(Comparison *comparison) {
         shortest = fmin(shortest, comparison->runs[i].wall_s);
     if (!(shortest < compare_least_seconds))
         return true;
-    char *line = compare_add_line(&comparison->caveats, &comparison->caveat_count);
-    if (!line)
-        return false;
-    snprintf(line, COMPARE_TEXT_SIZE,
-             "The shortest run took %.2g s: too short to tell speeds by; train for %g s or more.",
-             shortest, compare_least_seconds);
-    return true;
+    return warn(
+        comparison,
+        "The shortest run took %.2g s: too short to tell speeds by; train for %g s or more.",
+        shortest, compare_least_seconds);
 }
 
 bool compare_had_company(const Comparison *comparison, int run) {
@@ -219,14 +213,10 @@ static bool warn_of_others(Comparison *comparison) {
     }
     if (count == 0)
         return true;
-    char *line = compare_add_line(&comparison->caveats, &comparison->caveat_count);
-    if (!line)
-        return false;
-    snprintf(line, COMPARE_TEXT_SIZE,
-             "Other programs kept up to %.1f of %d processors busy meanwhile (%s): speed and "
-             "energy tell of them, too.",
-             most, most_processors, list);
-    return true;
+    return warn(comparison,
+                "Other programs kept up to %.1f of %d processors busy meanwhile (%s): speed and "
+                "energy tell of them, too.",
+                most, most_processors, list);
 }
 
 static bool warn_of_company(Comparison *comparison) {
@@ -234,30 +224,28 @@ static bool warn_of_company(Comparison *comparison) {
         for (int j = 0; j < i; j++) {
             if (!overlap(&comparison->runs[i], &comparison->runs[j]))
                 continue;
-            char *line = compare_add_line(&comparison->caveats, &comparison->caveat_count);
-            if (!line)
-                return false;
-            snprintf(line, COMPARE_TEXT_SIZE,
-                     "%s and %s trained at the same time and slowed each other: train them one "
-                     "after the other to compare speed and energy.",
-                     comparison->runs[j].name, comparison->runs[i].name);
-            return true;
+            return warn(comparison,
+                        "%s and %s trained at the same time and slowed each other: train them one "
+                        "after the other to compare speed and energy.",
+                        comparison->runs[j].name, comparison->runs[i].name);
         }
     return true;
 }
 
 static bool warn_of_seeds(Comparison *comparison) {
-    for (int g = 1; g < comparison->group_count; g++) {
-        if (!comparison->groups[g].seeds_are_alike)
-            continue;
-        char *line = compare_add_line(&comparison->caveats, &comparison->caveat_count);
-        if (!line)
+    const CompareSide *first = &comparison->groups[0];
+    if (comparison->group_count == 1 && first->seeds_are_alike)
+        return warn(comparison,
+                    "All seeds of %s gave the same to the bit: they change nothing in this script, "
+                    "and count as one.",
+                    first->label);
+    for (int g = 1; g < comparison->group_count; g++)
+        if (comparison->groups[g].seeds_are_alike &&
+            !warn(comparison,
+                  "All seeds of %s, and all of %s, gave the same to the bit: they change nothing "
+                  "in this script, and count as one.",
+                  first->label, comparison->groups[g].label))
             return false;
-        snprintf(line, COMPARE_TEXT_SIZE,
-                 "All seeds of %s, and all of %s, gave the same to the bit: they change nothing in "
-                 "this script, and count as one.",
-                 comparison->groups[0].label, comparison->groups[g].label);
-    }
     return true;
 }
 

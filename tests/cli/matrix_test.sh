@@ -203,6 +203,31 @@ run ls status:stopped endless
 [ "$(grep -c '^ *[0-9]' "$folder/out")" -eq 4 ] || fail "four stopped runs were expected: $(tail -n 2 "$folder/out")"
 end
 
+begin "a matrix says that its seeds change nothing, of one group too"
+cat >"$folder/fixed.lua" <<'LUA'
+local mp = require "mp"
+return mp.experiment {
+    name = "fixed",
+    about = "Made for a test",
+    params = { steps = 3 },
+    run = function(run)
+        for step = 1, run.params.steps do run:log { loss = 1 / step } end
+        run:result { accuracy = 0.5 }
+    end,
+}
+LUA
+for precisions in fp32 fp32,bf16; do
+    run matrix "$folder/fixed.lua" -p $precisions --seeds 2 --quiet --json
+    expect_status 0
+    expect_out '"label":"fp32","runs":\[[0-9,]*\],"seeds_alike":true'
+    expect_no_out '"seeds_alike":false'
+    expect_out "All seeds of fp32.* gave the same to the bit: they change nothing in this script"
+done
+run matrix simple --steps 20 -p fp32 --seeds 2 --json --quiet
+expect_out '"seeds_alike":false'
+expect_no_out 'to the bit'
+end
+
 begin "a matrix of one run, or of none, has an object like every other"
 run matrix simple --steps 20 -p fp32 --set lr=0.5 --json --quiet
 expect_status 0

@@ -150,6 +150,7 @@ static void write_group(JsonWriter *json, const Comparison *comparison, int inde
     for (int i = 0; i < side->member_count; i++)
         json_integer(json, comparison->runs[side->members[i]].id);
     json_end_array(json);
+    json_put_boolean(json, "seeds_alike", side->seeds_are_alike);
     const struct {
         const char *key;
         const Statistic *statistic;

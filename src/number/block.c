@@ -5,10 +5,10 @@
 
 #include "number/scaled.h"
 
-static float largest_of(const double *numbers, int count) {
+static float largest_of(const double *numbers, int count, bool finite_only) {
     float largest = 0;
     for (int i = 0; i < count; i++)
-        if (isfinite((float)numbers[i]))
+        if (!finite_only || isfinite((float)numbers[i]))
             largest = number_larger_magnitude(largest, (float)numbers[i]);
     return largest;
 }
@@ -35,14 +35,14 @@ void block_describe(Format format, const double *numbers, int count, bool up,
     const NumberElement element = number_element(info->element);
     const int block = info->block ? info->block : count;
     const float tensor = info->scale == FORMAT_E4M3
-                             ? number_scale_of_tensor(largest_of(numbers, count), element)
+                             ? number_scale_of_tensor(largest_of(numbers, count, true), element)
                              : 1;
     double squares = 0;
     *description = (BlockDescription){.format = format, .tensor = (double)tensor, .count = count};
     for (int first = 0; first < count; first += block) {
         const int own = count - first < block ? count - first : block;
         const NumberScale scale = number_scale_of_block(
-            info->scale, largest_of(numbers + first, own), element, up, tensor);
+            info->scale, largest_of(numbers + first, own, info->block > 0), element, up, tensor);
         for (int i = first; i < first + own; i++) {
             BlockNumber *number = &description->number[i];
             *number = describe(numbers[i], element, scale);

@@ -3,8 +3,8 @@
 //
 // Everything is one number at a time, in fp32, the same steps on host and card, so that devices
 // agree to the bit; loops over it become vectors. Subnormal scales are not used: in a thread that
-// flushes denormals they would be 0. Any thread. number/block.h has a whole block for people to
-// look at.
+// flushes denormals they would be 0, and the inverse of some is infinite. Any thread.
+// number/block.h has a whole block for people to look at.
 #pragma once
 
 #include <stdbool.h>
@@ -79,26 +79,32 @@ KERNEL_INLINE NumberScale number_scale_of_power(float largest, NumberElement ele
     return scale;
 }
 
-// What was given, and its inverse.
+// The least that a scale may be, but for 0, and the most that numbers are multiplied by.
+#define NUMBER_LEAST_SCALE 0x1p-126f
+#define NUMBER_MOST_TIMES  0x1p126f
+
+// What was given, as far as its inverse is a scale, and that.
 KERNEL_INLINE NumberScale number_scale_of_factor(float to_elements) {
-    NumberScale scale = {to_elements, 1 / to_elements};
+    const float times = to_elements < NUMBER_MOST_TIMES ? to_elements : NUMBER_MOST_TIMES;
+    NumberScale scale = {times, 1 / times};
     return scale;
 }
 
 // An fp32 scale, for a tensor or a block: 1 where there is nothing to go by.
 KERNEL_INLINE NumberScale number_scale_of_largest(float largest, NumberElement element) {
     NumberScale scale = {1, 1};
-    if (largest > 0 && largest <= 0x1.fffffep127f) {
-        const float times = element.largest / largest;
-        scale = number_scale_of_factor(times <= 0x1.fffffep127f ? times : 0x1.fffffep127f);
-    }
+    if (largest > 0 && largest <= 0x1.fffffep127f)
+        scale = number_scale_of_factor(element.largest / largest);
     return scale;
 }
 
 // Two scales: one of the tensor in fp32, by which the blocks' own fit into e4m3; and that of a
 // block, which goes to 0, and its numbers with it, where it is too small for that.
 KERNEL_INLINE float number_scale_of_tensor(float largest, NumberElement element) {
-    return largest > 0 && largest <= 0x1.fffffep127f ? largest / (element.largest * 448) : 1;
+    const float scale = largest / (element.largest * 448);
+    if (!(largest > 0 && largest <= 0x1.fffffep127f))
+        return 1;
+    return scale > NUMBER_LEAST_SCALE ? scale : NUMBER_LEAST_SCALE;
 }
 KERNEL_INLINE float number_scale_below_tensor(float largest, NumberElement element, float tensor) {
     const float wanted = largest / element.largest / tensor;
@@ -106,9 +112,12 @@ KERNEL_INLINE float number_scale_below_tensor(float largest, NumberElement eleme
 }
 KERNEL_INLINE NumberScale number_scale_in_tensor(float largest, NumberElement element,
                                                  float tensor) {
-    NumberScale scale = {0, number_scale_below_tensor(largest, element, tensor) * tensor};
-    if (scale.to_numbers > 0)
-        scale.to_elements = 1 / scale.to_numbers;
+    const float to_numbers = number_scale_below_tensor(largest, element, tensor) * tensor;
+    NumberScale scale = {0, 0};
+    if (to_numbers >= NUMBER_LEAST_SCALE) {
+        scale.to_numbers = to_numbers;
+        scale.to_elements = 1 / to_numbers;
+    }
     return scale;
 }
 

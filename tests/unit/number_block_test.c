@@ -50,9 +50,29 @@ static void what_is_not_finite_stays(void) {
     CHECK(of.number[0].worth == 0 && of.root_mean_square == 0);
 }
 
+// As in a product: the scale of a whole tensor is then 1, and what is small goes to 0.
+static void an_infinite_number_takes_the_scale_of_its_tensor(void) {
+    as(FORMAT_FP8, (double[]){5e-4, (double)INFINITY}, 2, true);
+    CHECK(of.number[0].scale == 1 && of.number[0].worth == 0 && isinf(of.number[1].worth));
+}
+
+static void tiny_numbers_stay_finite(void) {
+    static const Format formats[] = {FORMAT_FP8, FORMAT_MXFP8, FORMAT_NVFP4, FORMAT_MXFP4};
+    double numbers[32] = {1e-33};
+    numbers[16] = 5e-39;
+    for (size_t f = 0; f < sizeof formats / sizeof *formats; f++) {
+        as(formats[f], numbers, 32, true);
+        CHECK(of.number[16].worth >= 0 && of.number[16].worth <= 1e-38 && of.number[17].worth == 0);
+        as(formats[f], (double[]){1e-40, 0, -1e-46}, 3, true);
+        CHECK(fabs(of.number[0].worth) <= 2e-40 && of.number[1].worth == 0);
+    }
+}
+
 int main(void) {
     RUN_TEST(golden_blocks);
     RUN_TEST(blocks_scale_by_themselves_and_tensors_as_one);
     RUN_TEST(what_is_not_finite_stays);
+    RUN_TEST(an_infinite_number_takes_the_scale_of_its_tensor);
+    RUN_TEST(tiny_numbers_stay_finite);
     return test_end();
 }

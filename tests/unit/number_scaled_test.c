@@ -76,7 +76,31 @@ static void golden_scales_of_a_tensor(void) {
     CHECK(number_scale_of_largest(0, e4m3).to_elements == 1);
     CHECK(number_scale_of_largest(INFINITY, e4m3).to_elements == 1);
     CHECK(number_scale_of_largest(NAN, e4m3).to_elements == 1);
-    CHECK(number_scale_of_largest(1e-38f, e4m3).to_elements == 0x1.fffffep127f);
+    CHECK(number_scale_of_largest(1e-38f, e4m3).to_elements == 0x1p126f);
+}
+
+// Where denormals are flushed a subnormal scale is 0; elsewhere its inverse may be infinite.
+static void no_scale_is_subnormal_and_no_number_becomes_infinite(void) {
+    const NumberElement e2m1 = number_element(FORMAT_E2M1), e4m3 = number_element(FORMAT_E4M3);
+    for (int exponent = -149; exponent <= 127; exponent++) {
+        const float largest = (float)ldexp(1.75, exponent);
+        if (largest == 0 || isinf(largest))
+            continue;
+        const NumberScale scales[] = {number_scale_of_largest(largest, e4m3),
+                                      number_scale_of_factor(448 / largest),
+                                      mx(FORMAT_E2M1, largest, false)};
+        for (size_t i = 0; i < sizeof scales / sizeof *scales; i++)
+            CHECK(scales[i].to_numbers >= 0x1p-126f && isfinite(scales[i].to_elements));
+        const float tensor = number_scale_of_tensor(largest, e2m1);
+        CHECK(tensor >= 0x1p-126f);
+        for (int below = 0; below < 24; below++) { // a block that is so much smaller
+            const float own = (float)ldexp((double)largest, -below);
+            const NumberScale block = number_scale_in_tensor(own, e2m1, tensor);
+            CHECK(block.to_numbers == 0 || block.to_numbers >= 0x1p-126f);
+            CHECK(isfinite(own * block.to_elements) &&
+                  (block.to_elements == 0) == (block.to_numbers == 0));
+        }
+    }
 }
 
 static const Format elements[] = {FORMAT_E4M3, FORMAT_E5M2, FORMAT_E3M2, FORMAT_E2M3, FORMAT_E2M1};
@@ -151,6 +175,7 @@ int main(void) {
     RUN_TEST(golden_scales_of_powers);
     RUN_TEST(golden_scales_in_a_tensor);
     RUN_TEST(golden_scales_of_a_tensor);
+    RUN_TEST(no_scale_is_subnormal_and_no_number_becomes_infinite);
     RUN_TEST(the_better_of_two_scales_misses_less);
     RUN_TEST(the_rule_holds_for_every_binade_and_element);
     RUN_TEST(elements_are_those_of_the_format);

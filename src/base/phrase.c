@@ -1,5 +1,6 @@
 #include "base/phrase.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -8,6 +9,7 @@
 #include "base/utf8.h"
 
 Phrase phrase_begin(char *text, size_t size) {
+    assert(text && size > 0);
     text[0] = 0;
     return (Phrase){.text = text, .size = size};
 }

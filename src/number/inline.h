@@ -66,8 +66,7 @@ KERNEL_INLINE float number_fp32_through_tf32(float value) {
     return number_fp32_of_bits(number_select_(magnitude, 0x800000, bits ^ magnitude, rounded));
 }
 
-// ---- fewer exponent bits: from fp16 down
-// ----------------------------------------------------------
+// ---- fewer exponent bits: from fp16 down --------------------------------------------------------
 
 // What a small format is made of. The constants fold away where these are inlined.
 typedef struct NumberSmall {

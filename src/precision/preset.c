@@ -58,6 +58,8 @@ static const char *preset_chosen(const Device *device, char *why, size_t why_siz
         less = FORMAT_FP16;
     }
     const double most = gain_of(device, more), least = gain_of(device, less);
+    if (why_size == 0)
+        return format_name(most > 1 ? more : FORMAT_FP32);
     if (most <= 1) {
         snprintf(why, why_size,
                  "no lower format is faster on this device; ask for %s or %s by name to see what "
@@ -118,10 +120,9 @@ static bool unevaluated_format(const Device *device, Format format, Error *error
 
 bool preset_resolve_evaluated(const char *name, const Device *device, Preset *preset,
                               Error *error) {
-    char why[1];
     Format format = format_named(name);
     if (format != FORMAT_INT8)
-        return preset_resolve(name, device, preset, why, 0, error);
+        return preset_resolve(name, device, preset, NULL, 0, error);
     if (!precision_evaluates_on(device, format))
         return unevaluated_format(device, format, error);
     *preset = preset_multiplying(format);
@@ -155,8 +156,7 @@ bool preset_resolve(const char *name, const Device *device, Preset *preset, char
     return true;
 }
 
-// ---- a layer's
-// ------------------------------------------------------------------------------------
+// ---- a layer's ----------------------------------------------------------------------------------
 
 Format layer_precision_format(LayerPrecision precision) {
     return precision == LAYER_AUTO ? FORMAT_COUNT : (Format)(precision - 1);

@@ -29,7 +29,8 @@ extern const Preset preset_table[]; // formats that train, then others; ended by
 // What --precision takes, with blanks between: "auto amp fp32 .."; for messages and help.
 extern const char precision_names[];
 // Finds a preset by name; "auto" and "amp" follow the device (NULL device: as if nothing gained).
-// `why` gets a sentence where the name left the choice to us, else an empty one.
+// `why` gets a sentence where the name left the choice to us, else an empty one; NULL and 0: nobody
+// asks.
 bool preset_resolve(const char *name, const Device *device, Preset *preset, char *why,
                     size_t why_size, Error *error) MUST_CHECK;
 
@@ -58,6 +59,6 @@ Format layer_precision_format(LayerPrecision precision);
 bool layer_precision_parse(const char *text, const Device *device, LayerPrecision *precision,
                            Error *error) MUST_CHECK;
 bool layer_precision_check(LayerPrecision precision, const Device *device, Error *error) MUST_CHECK;
-
+// The same of a layer that is evaluated and not trained: int8 too.
 bool layer_precision_check_evaluated(LayerPrecision precision, const Device *device,
                                      Error *error) MUST_CHECK;

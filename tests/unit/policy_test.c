@@ -388,6 +388,11 @@ static void auto_takes_what_the_device_gains_more_from(void) {
         gains[FORMAT_FP16] = cases[i].fp16;
         gains[FORMAT_BF16] = cases[i].bf16;
         CHECK(preset_resolve("auto", &device, &preset, why, sizeof why, NULL));
+        Preset unasked;
+        CHECK(preset_resolve("auto", &device, &unasked, NULL, 0, NULL));
+        CHECK_TEXT(unasked.name, preset.name);
+        CHECK(preset_resolve_evaluated("auto", &device, &unasked, NULL));
+        CHECK_TEXT(unasked.name, preset.name);
         CHECK_TEXT(preset.name, cases[i].chosen);
         CHECK_CONTAINS(why, cases[i].why[0]);
         CHECK_CONTAINS(why, cases[i].why[1]);

@@ -54,11 +54,22 @@ static inline void number_sum_promote(NumberSum *sum) {
     sum->in_chunk = 0;
 }
 
+// fp32's neighbour towards zero, with its last bit set where that is not the number itself: what is
+// rounded again, to fewer digits, is then rounded as the number would be.
+static inline float number_fp32_for_rounding(double x) {
+    const float nearest = (float)x;
+    if ((double)nearest == x || !(fabs(x) < 0x1p127))
+        return nearest;
+    const uint32_t bits = number_bits_of_fp32(nearest);
+    return number_fp32_of_bits((fabs((double)nearest) > fabs(x) ? bits - 1 : bits) | 1);
+}
+
 static inline void number_sum_add(NumberSum *sum, double term) {
     if (sum->how == SUMS_FP32) {
         sum->total += term;
     } else if (sum->how == SUMS_FP16) {
-        sum->total = (double)number_fp16_to_fp32(number_fp32_to_fp16((float)(sum->total + term)));
+        const float next = number_fp32_for_rounding(sum->total + term);
+        sum->total = (double)number_fp16_to_fp32(number_fp32_to_fp16(next));
     } else {
         sum->term[sum->waiting++] = term;
         if (sum->waiting == SUMS_TOGETHER)

@@ -34,13 +34,3 @@ void convert_round(Format format, float *values, size_t count, Overflow overflow
     assert(format_is_plain(format));
     tables[isa_level()]->round[format][overflow](values, count);
 }
-
-void convert_int8_quantise(const float *source, int8_t *target, size_t count, float scale) {
-    assert(scale >= 0x1p-124f);
-    tables[isa_level()]->quantise(source, target, count, scale);
-}
-
-void convert_int8_dequantise(const int8_t *source, float *target, size_t count, float scale) {
-    assert(scale >= 0x1p-124f);
-    tables[isa_level()]->dequantise(source, target, count, scale);
-}

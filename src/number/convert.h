@@ -14,7 +14,7 @@
 
 // Formats are plain ones (format_is_plain): blocks are number/scaled.h's.
 //
-// Elements of any format to fp32. int8 counts steps: see convert_int8_dequantise for a scale.
+// Elements of any format to fp32. int8 counts steps; number/int8.h has the scale of them.
 void convert_to_fp32(Format from, const void *source, float *target, size_t count);
 
 // fp32 to any format. Tf32 is kept as fp32 with its low bits 0.
@@ -24,18 +24,11 @@ void convert_from_fp32(Format to, const float *source, void *target, size_t coun
 // Rounds fp32 values to those that `format` can hold, in place.
 void convert_round(Format format, float *values, size_t count, Overflow overflow);
 
-// steps = value / scale, rounded to a whole number in -127..127 (NaN: 0), and value = steps *
-// scale. The scale is at least 2^-124, so that no denormal number comes up.
-void convert_int8_quantise(const float *source, int8_t *target, size_t count, float scale);
-void convert_int8_dequantise(const int8_t *source, float *target, size_t count, float scale);
-
 // The routes of one level. The functions above use the table of isa_level(); tests compare all.
 typedef struct ConvertTable {
     void (*to_fp32[FORMAT_COUNT])(const void *source, float *target, size_t count);
     void (*from_fp32[FORMAT_COUNT][2])(const float *source, void *target, size_t count);
     void (*round[FORMAT_COUNT][2])(float *values, size_t count);
-    void (*quantise)(const float *source, int8_t *target, size_t count, float scale);
-    void (*dequantise)(const int8_t *source, float *target, size_t count, float scale);
 } ConvertTable;
 
 // The table of a level, whether or not this processor can run it; NULL where none was compiled.

@@ -228,37 +228,6 @@ static void fp64_and_int32_to_fp32(void) {
         }
 }
 
-static void int8_with_a_scale(void) {
-    static const float scales[] = {0x1p-124f, 1e-10f, 0.0123f, 1.0f, 3.7f, 1e30f};
-    static float source[4096], back[4096];
-    static int8_t steps[4096];
-    for (size_t s = 0; s < sizeof scales / sizeof scales[0]; s++) {
-        float scale = scales[s];
-        for (int i = 0; i < 4096; i++)
-            source[i] = scale * (float)(i - 2048) * 0.125f;
-        source[0] = NAN;
-        source[1] = INFINITY;
-        source[2] = -INFINITY;
-        source[3] = 0x1p-127f; // half a step of 2^-126, which no scale is
-        for (int level = 0; level <= (int)best_level; level++)
-            for (int flush = 0; flush < 2; flush++) {
-                const ConvertTable *table = convert_table_at((IsaLevel)level);
-                unsigned state = flush ? flush_denormals() : 0;
-                table->quantise(source, steps, 4096, scale);
-                table->dequantise(steps, back, 4096, scale);
-                if (flush)
-                    restore_denormals(state);
-                for (int i = 0; i < 4096; i++) {
-                    int wanted = (int)format_round(FORMAT_INT8, source[i] / scale, 0);
-                    CHECK_MESSAGE(steps[i] == wanted, "%g / %g at %s is %d, expected %d",
-                                  (double)source[i], (double)scale, isa_level_name((IsaLevel)level),
-                                  steps[i], wanted);
-                    CHECK(back[i] == (float)wanted * scale);
-                }
-            }
-    }
-}
-
 // Short and odd lengths at every alignment of an element give what the long array gave, and nothing
 // beside them is touched.
 static void odd_lengths_and_alignments(void) {
@@ -318,11 +287,6 @@ static void entry_points_use_the_processors_level(void) {
     CHECK(back[0] == 1.0625f && isinf(back[4]));
     convert_round(FORMAT_E4M3, source, 5, OVERFLOW_SATURATES);
     CHECK(source[0] == 1.0f && source[1] == 448.0f && source[4] == 448.0f);
-    int8_t steps[5];
-    convert_int8_quantise(source, steps, 5, 4.0f);
-    CHECK_INT(steps[1], 112);
-    convert_int8_dequantise(steps, back, 5, 4.0f);
-    CHECK(back[1] == 448.0f);
 }
 
 int main(void) {
@@ -334,7 +298,6 @@ int main(void) {
     RUN_TEST(fp32_at_random);
     RUN_TEST(every_pattern_to_fp32);
     RUN_TEST(fp64_and_int32_to_fp32);
-    RUN_TEST(int8_with_a_scale);
     RUN_TEST(odd_lengths_and_alignments);
     RUN_TEST(entry_points_use_the_processors_level);
     return test_end();

@@ -127,18 +127,6 @@ static void round_to_fp16(float *restrict values, size_t count) {
         values[i] = number_fp16_to_fp32(number_fp32_to_fp16(values[i]));
 }
 
-static void quantise(const float *restrict source, int8_t *restrict target, size_t count,
-                     float scale) {
-    for (size_t i = 0; i < count; i++)
-        target[i] = number_fp32_to_int8(source[i] / scale);
-}
-
-static void dequantise(const int8_t *restrict source, float *restrict target, size_t count,
-                       float scale) {
-    for (size_t i = 0; i < count; i++)
-        target[i] = (float)source[i] * scale;
-}
-
 extern const ConvertTable ISA_NAME(convert_table);
 const ConvertTable ISA_NAME(convert_table) = {
     .to_fp32 = {[FORMAT_FP64] = fp64_to_fp32,
@@ -184,6 +172,4 @@ const ConvertTable ISA_NAME(convert_table) = {
               [FORMAT_INT8] = {round_to_int8, round_to_int8},
               [FORMAT_INT32] = {round_to_int32, round_to_int32},
               [FORMAT_UINT8] = {round_to_uint8, round_to_uint8}},
-    .quantise = quantise,
-    .dequantise = dequantise,
 };

@@ -90,7 +90,10 @@ static Proof prove_planted(Device *device, const DnnTrial *trial, char *memory, 
     if (trial->again(device, &call, trial->told, &refusal))
         return prove(device, trial, &call, memory, error);
     gpu_backend.synchronize(device); // what was put by the engine is done
-    return PROOF_REFUTED;
+    if (refusal.code != ERROR_MEMORY)
+        return PROOF_REFUTED;
+    *error = refusal;
+    return PROOF_FAILED;
 }
 
 DnnTrust dnn_try(Device *device, const DnnTrial *trial, Error *error) {
@@ -98,16 +101,20 @@ DnnTrust dnn_try(Device *device, const DnnTrial *trial, Error *error) {
     size_t bytes = UNIT + bytes_of_results(trial->call);
     if (is_convolution)
         bytes += bytes_of_results(trial->call) + bytes_of(&trial->call->input[0]);
-    Error lacking = {0};
-    char *memory = allocator_take(device->allocator, bytes, MEMORY_WORKSPACE, &lacking);
+    Error failure = {0};
+    char *memory = allocator_take(device->allocator, bytes, MEMORY_WORKSPACE, &failure);
     if (!memory)
         return DNN_NOT_TRIED;
-    Proof proof = prove(device, trial, trial->call, memory, error);
+    Proof proof = prove(device, trial, trial->call, memory, &failure);
     if (is_convolution && proof <= PROOF_OPEN) {
-        Proof planted = prove_planted(device, trial, memory, error);
+        Proof planted = prove_planted(device, trial, memory, &failure);
         proof = planted > PROOF_OPEN ? planted : proof;
     }
     allocator_give(device->allocator, memory);
+    if (proof == PROOF_FAILED && failure.code == ERROR_MEMORY)
+        return DNN_NOT_TRIED; // what the proof itself needed, which is free again now
+    if (proof == PROOF_FAILED && error)
+        *error = failure;
     if (proof >= PROOF_REFUTED)
         return proof == PROOF_REFUTED ? DNN_REFUTED : DNN_FAILED;
     trial->plan->open += proof == PROOF_OPEN;

@@ -38,7 +38,7 @@ local nn, F = mp.nn, mp.fn
 
 -- What a parameter of 0 stands for.
 local sizes = {
-    small = { width = 64, batch = 64, steps = 2500, noise = 5e-3 },
+    small = { width = 64, batch = 64, steps = 3000, noise = 5e-3 },
     paper = { width = 512, batch = 2048, steps = 9000, noise = 1e-3 },
 }
 
@@ -63,7 +63,7 @@ return mp.experiment {
     name = "intervene",
     about = "A run that breaks in a block-scaled format, and forks that mend it",
     params = {
-        size = "small", width = 0, depth = 4, batch = 0, steps = 0, noise = 0.0, lr = 2.2e-2,
+        size = "small", width = 0, depth = 4, batch = 0, steps = 0, noise = 0.0, lr = 1.8e-2,
         warmup = 200, keep = 250,
     },
 

@@ -43,6 +43,8 @@ static Rounding rounding_of(const Description *description, const FormatInfo *in
         return isnan(value) ? ROUNDING_EXACT : ROUNDING_LOST;
     if (value == asked)
         return ROUNDING_EXACT;
+    if (isnan(value) && asked < 0 && info->sign_bits == 0)
+        return ROUNDING_LOST;
     if (isnan(value) || isinf(value))
         return ROUNDING_OVERFLOWED;
     // Just beyond the end a number is still rounded to it, as those inside are; half a step further
@@ -110,9 +112,9 @@ static void find_neighbours(Description *description, const FormatInfo *info) {
     double smaller = find_smaller(info, magnitude);
     bool negative = value < 0;
     description->has_above = negative || has_larger;
-    description->has_below = !negative || has_larger;
+    description->has_below = negative ? has_larger : value > info->lowest; // some lack even 0
     description->above = negative ? -smaller : larger;
-    description->below = negative ? -larger : smaller;
+    description->below = !description->has_below ? 0 : negative ? -larger : smaller;
 }
 
 Description describe_number(Format format, double asked, Overflow overflow) {

@@ -116,7 +116,11 @@ static bool parse_power(Parser *parser, double *value) {
     if (!accept(parser, '^'))
         return true;
     double exponent;
-    if (!parse_signed(parser, &exponent))
+    const Format format = parser->format;
+    parser->format = FORMAT_FP64; // it counts factors, and is no number of the format
+    const bool is_read = parse_signed(parser, &exponent);
+    parser->format = format;
+    if (!is_read)
         return false;
     *value = result_of(parser, *value, exponent, pow(*value, exponent), *value == 0);
     return true;

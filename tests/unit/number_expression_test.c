@@ -41,6 +41,8 @@ static void every_operation_is_rounded(void) {
     CHECK(evaluate("0.1", FORMAT_FP32) == (double)0.1f);
     CHECK(evaluate("2^-25", FORMAT_FP16) == 0);
     CHECK(evaluate("2^-24", FORMAT_FP16) == 0x1p-24);
+    CHECK(evaluate("2^-24", FORMAT_E8M0) == 0x1p-24); // which has no -24
+    CHECK(evaluate("2^24", FORMAT_E8M0) == 0x1p24);
     // 2048 + 1 is lost each time; added up first it is not.
     CHECK(evaluate("2048+1+1", FORMAT_FP16) == 2048);
     CHECK(evaluate("2048+(1+1)", FORMAT_FP16) == 2050);
@@ -193,6 +195,14 @@ static void neighbours_are_the_next_patterns(void) {
     CHECK(describe_number(FORMAT_FP16, 1, 0).step == 0x1p-10);
 }
 
+// The scales of blocks are powers of two, with neither sign nor 0.
+static void a_scale_has_no_zero_and_no_sign(void) {
+    const Description least = describe_number(FORMAT_E8M0, 0x1p-127, OVERFLOW_SATURATES);
+    CHECK(!least.has_below && least.has_above && least.above == 0x1p-126);
+    const Description negative = describe_number(FORMAT_E8M0, -3, OVERFLOW_SATURATES);
+    CHECK(isnan(negative.value) && negative.rounding == ROUNDING_LOST);
+}
+
 static void what_a_double_cannot_hold_is_not_exact(void) {
     static const struct {
         const char *text, *event;
@@ -234,6 +244,7 @@ int main(void) {
     RUN_TEST(descriptions_show_what_rounding_did);
     RUN_TEST(descriptions_split_the_bits);
     RUN_TEST(neighbours_are_the_next_patterns);
+    RUN_TEST(a_scale_has_no_zero_and_no_sign);
     RUN_TEST(what_a_double_cannot_hold_is_not_exact);
     return test_end();
 }

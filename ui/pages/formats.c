@@ -225,11 +225,11 @@ static void draw_range(Area area, int row, Format format, double value, double l
     const FormatInfo *info = &format_table[format];
     Area band = area_part(area, LABEL, row, area.width - LABEL - 1, 1);
     area_text(area, 1, row, style_bold(ink_of(format)), info->name);
-    double smallest =
-        info->smallest_subnormal > 0 ? info->smallest_subnormal : info->smallest_normal;
+    const double normal = format_is_floating(format) ? info->smallest_normal : 1;
+    const double smallest = info->smallest_subnormal > 0 ? info->smallest_subnormal : normal;
     for (int column = 0; column < band.width; column++) {
         double power = least + (most - least) * (column + 0.5) / band.width;
-        bool is_normal = power >= log2(info->smallest_normal) && power <= log2(info->largest);
+        bool is_normal = power >= log2(normal) && power <= log2(info->largest);
         bool is_subnormal = !is_normal && power >= log2(smallest) && power < log2(info->largest);
         if (is_normal)
             area_put(band, column, 0, style_of(ink_of(format)), GLYPH_BAR);

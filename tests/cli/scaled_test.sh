@@ -228,7 +228,11 @@ expect_out '"factors": *\[\]'
 end
 
 begin "formats shows a block of numbers"
+run formats --block 1 inf
+expect_status 0
+expect_out '^What is not finite goes into a product as it is'
 run formats --block 448 1 0.3
+expect_no_out 'not finite'
 expect_status 0
 expect_out "mxfp8"
 expect_out "^scale"

@@ -68,6 +68,13 @@ static void print_block(const Terminal *terminal, const double *numbers, int cou
         "%s\n\nscale: of the first block, of 32 numbers in mx formats, of 16 in nvfp4, else of "
         "all; times it\nan element is worth what stands below. error: root of the mean square.\n",
         terminal_style(terminal, STYLE_NONE));
+    bool are_finite = true;
+    for (int i = 0; i < of[0].count; i++)
+        are_finite = are_finite && isfinite(of[0].number[i].asked);
+    if (!are_finite)
+        puts(
+            "What is not finite goes into a product as it is: no element stands for it, and scales "
+            "of\nblocks leave it out; that of a whole tensor is 1 then.");
 }
 
 static void write_block(JsonWriter *json, const double *numbers, int count, Format format) {

@@ -49,11 +49,8 @@ const char *scale_kind_name(ScaleKind kind) {
     return names[kind];
 }
 
-// A number is written as everywhere: 32768, 2^15.
-static bool parse_number(const char *text, ScaleRule *rule, Error *error) {
-    double value;
-    if (!expression_evaluate(text, FORMAT_FP64, OVERFLOW_TO_SPECIAL, &value, NULL, error) ||
-        !(value > 0) || value > (double)FLT_MAX)
+static bool take_number(const char *text, double value, ScaleRule *rule, Error *error) {
+    if (!(value > 0) || value > (double)FLT_MAX)
         return error_fail(error, ERROR_USAGE,
                           "%s: a positive, finite number wanted, or a preset's name "
                           "such as \"dynamic\"",
@@ -89,9 +86,15 @@ bool scale_rule_parse(const char *text, ScaleRule *rule, Error *error) {
             *rule = preset->rule;
             return true;
         }
-    char *end;
-    (void)strtod(text, &end);
-    return end != text ? parse_number(text, rule, error) : refuse_name(text, error);
+    // A number is written as everywhere: 32768, 2^15, (1+1)^15.
+    double value;
+    Error unread;
+    if (expression_evaluate(text, FORMAT_FP64, OVERFLOW_TO_SPECIAL, &value, NULL, &unread))
+        return take_number(text, value, rule, error);
+    if (text[0] == 0 || !strchr("0123456789.+-(", text[0]))
+        return refuse_name(text, error);
+    return error_fail(error, ERROR_USAGE, "%.60s: %s: a positive, finite number wanted", text,
+                      unread.text);
 }
 
 static bool out_of_range(Error *error, const char *name, double value, const char *wanted) {

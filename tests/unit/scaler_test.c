@@ -359,6 +359,9 @@ static void presets_are_what_others_default_to(void) {
     CHECK_INT(rule.kind, SCALE_STATIC);
     CHECK_NEAR(scale_state_initial(&rule).scale, 1024, 0);
     CHECK_TEXT(scale_kind_name(rule.kind), "static");
+    DONE(scale_rule_parse("(1+1)^15", &rule, &error));
+    CHECK_NEAR(rule.init, 32768, 0);
+    REFUSED(scale_rule_parse("2^", &rule, &error), "2^: column 3: expected a number");
     DONE(scale_rule_parse("2^24", &rule, &error)); // as screens write it
     CHECK_NEAR(scale_state_initial(&rule).scale, 0x1p24, 0);
 }

@@ -270,6 +270,15 @@ static int told_fits(lua_State *L, Evaluation *evaluation) {
     return 0;
 }
 
+// As `export` writes it, which leaves alone what are no numbers of a floating format.
+static int64_t bytes_on_disk(const Policy *policy, const NamedTensor *named) {
+    const View *view = &named->tensor->view;
+    if (!format_is_floating(view->format))
+        return view_count(view) * (int64_t)format_table[view->format].bytes;
+    return quantised_bytes(quantised_format(policy, named->name, !named->is_buffer), view->ndim,
+                           view->shape);
+}
+
 // What products read of the weights, and the most that was in use since the peaks were forgotten.
 static int told_memory(lua_State *L, Evaluation *evaluation) {
     const Session *session = session_of(L);
@@ -279,11 +288,8 @@ static int told_memory(lua_State *L, Evaluation *evaluation) {
     evaluation->activations = (int64_t)use.peak[MEMORY_ACTIVATIONS];
     evaluation->peak = (int64_t)(use.total_peak - use.now[MEMORY_MASTERS]);
     evaluation->weights_disk = 0;
-    for (int i = 0; i < inventory->named_count; i++) {
-        const View *view = &inventory->named[i].tensor->view;
-        evaluation->weights_disk +=
-            quantised_bytes(policy_preset(session->engine->policy)->low, view->ndim, view->shape);
-    }
+    for (int i = 0; i < inventory->named_count; i++)
+        evaluation->weights_disk += bytes_on_disk(session->engine->policy, &inventory->named[i]);
     return 0;
 }
 

@@ -87,10 +87,28 @@ static Layout layout_of(Format format, int ndim, const int64_t *shape) {
 }
 
 int64_t quantised_bytes(Format format, int ndim, const int64_t *shape) {
-    const Layout layout =
-        layout_of(quantised_is_written(format) ? format : FORMAT_FP32, ndim, shape);
+    const Layout layout = layout_of(format, ndim, shape);
     return (int64_t)(layout.bytes + layout.scale_bytes) +
            (layout.has_tensor_scale ? (int64_t)sizeof(float) : 0);
+}
+
+// ---- in which format ----------------------------------------------------------------------------
+
+// The innermost that has a name here: that of "blocks.1.up.weight" is blocks.1.up. 0: none has.
+static int layer_of(const Policy *policy, const char *name) {
+    int layer = 0;
+    for (size_t length = strlen(name); length > 0 && layer == 0; length--)
+        if (name[length] == '.')
+            layer = policy_layer_named(policy, name, length);
+    return layer;
+}
+
+Format quantised_format(const Policy *policy, const char *name, bool is_weight) {
+    const AutocastRegion whole = {.enabled = true};
+    Format format = FORMAT_FP32;
+    if (is_weight)
+        format = policy_low_format(policy, layer_of(policy, name), whole);
+    return quantised_is_written(format) ? format : FORMAT_FP32;
 }
 
 // ---- the numbers --------------------------------------------------------------------------------
@@ -193,7 +211,7 @@ enum { NAME_SIZE = 1024 };
 
 typedef struct Writing {
     SafeFile *from;
-    const QuantisedWish *wish;
+    const Policy *policy;
     SafeWriter *to;
 } Writing;
 
@@ -204,16 +222,8 @@ static bool is_number(const SafeEntry *entry) {
 
 static Layout layout_wanted(const Writing *writing, const SafeEntry *entry) {
     bool is_weight;
-    char layer[NAME_SIZE];
-    const QuantisedWish *wish = writing->wish;
     const char *name = weights_model_name(entry->name, &is_weight);
-    Format format = is_weight ? wish->format : FORMAT_FP32;
-    if (is_weight && wish->of_layer) {
-        const char *point = strrchr(name, '.');
-        snprintf(layer, sizeof layer, "%.*s", point ? (int)(point - name) : 0, name);
-        format = wish->of_layer(wish->context, layer, format);
-    }
-    return layout_of(format, entry->ndim, entry->shape);
+    return layout_of(quantised_format(writing->policy, name, is_weight), entry->ndim, entry->shape);
 }
 
 static bool declare(const Writing *writing, const SafeEntry *entry, Error *error) {
@@ -291,9 +301,9 @@ static bool write_entry(const Writing *writing, const SafeEntry *entry, Error *e
     return done;
 }
 
-bool quantised_write(SafeFile *from, const QuantisedWish *wish, SafeWriter *to, Error *error) {
+bool quantised_write(SafeFile *from, const Policy *policy, SafeWriter *to, Error *error) {
     const SafeHeader *header = safe_header(from);
-    const Writing writing = {from, wish, to};
+    const Writing writing = {from, policy, to};
     bool done = true;
     for (int i = 0; i < header->count && done; i++)
         done = declare(&writing, &header->entries[i], error);

@@ -8,21 +8,17 @@
 #include <stdio.h>
 
 #include "data/safetensors.h"
-#include "number/format.h"
+#include "precision/policy.h"
 
 // Whether weights can be written in it: formats of their own, and scaled ones.
 bool quantised_is_written(Format format);
 // Bytes of a tensor of that shape, scales included.
 int64_t quantised_bytes(Format format, int ndim, const int64_t *shape);
 
-typedef struct QuantisedWish {
-    Format format;
-    // That of the weight of a layer ("blocks.1.up"), `format` as it is given; NULL: that of all.
-    Format (*of_layer)(void *context, const char *layer, Format format);
-    void *context;
-} QuantisedWish;
+// What a weight or a buffer, by the model's name of it, is written in, where layers are in what the
+// policy has for them; if it has two dimensions or more.
+Format quantised_format(const Policy *policy, const char *name, bool is_weight);
 
 // Writes weights and buffers of a checkpoint, or of any such file, under their bare names. The
 // caller has noted what else is to be said, and ends the writer's file.
-bool quantised_write(SafeFile *from, const QuantisedWish *wish, SafeWriter *to,
-                     Error *error) MUST_CHECK;
+bool quantised_write(SafeFile *from, const Policy *policy, SafeWriter *to, Error *error) MUST_CHECK;

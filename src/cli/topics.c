@@ -174,8 +174,8 @@ static void print_weights(void) {
     char list[FORMAT_LIST_SIZE];
     puts("`mpbench export RUN --format safetensors -p P` writes weights and buffers of the newest\n"
          "checkpoint under their bare names, rounded to nearest. Weights of two dimensions or more "
-         "are in\nP, but for layers that --layer PATTERN=P sets to another; all else is in fp32. "
-         "P is one of");
+         "are in\nP, but for layers that --layer PATTERN=P sets to another, with what lies below "
+         "them; all else,\nbuffers too, is in fp32. P is one of");
     printf("%s.\n\n", format_list(list, quantised_is_written, ", ", ", "));
     puts("A number is element * scale [* scale_of_all]. Of a weight W of shape [N, .., D]:\n\n"
          "  fp32 and those of 16 bits W as it is named there\n"

@@ -117,6 +117,13 @@ const PolicyLayer *policy_layer(const Policy *policy, int layer) {
     return &policy->layers[layer];
 }
 
+int policy_layer_named(const Policy *policy, const char *name, size_t length) {
+    for (int i = 1; i < policy->layer_count; i++)
+        if (strncmp(policy->layers[i].name, name, length) == 0 && !policy->layers[i].name[length])
+            return i;
+    return 0;
+}
+
 // Parents are registered before what lies below them, so that one pass in order settles all.
 static void policy_inherit(Policy *policy) {
     policy->changes++;

@@ -55,6 +55,8 @@ Format policy_storage(const Policy *policy, Format own);
 int policy_add_layer(Policy *policy, const char *name, int parent, Error *error) MUST_CHECK;
 int policy_layer_count(const Policy *policy); // layer 0 included
 const PolicyLayer *policy_layer(const Policy *policy, int layer);
+// The first whose name is the first `length` bytes of this one; 0: none is.
+int policy_layer_named(const Policy *policy, const char *name, size_t length);
 
 // A rule: every layer whose name matches `pattern` ('*' and '?'; a name matches what lies below it
 // through inheritance) is set; it holds for layers registered later too; the last match wins.

@@ -77,6 +77,7 @@ begin "--layer holds in every format"
 run eval 1 -p fp32,bf16 --layer '*=fp32' --quick --json
 expect_status 0
 [ "$(of bf16 loss)" = "$(of fp32 loss)" ] || fail "bf16 $(of bf16 loss), fp32 $(of fp32 loss)"
+[ "$(of bf16 weights_disk)" = "$(of fp32 weights_disk)" ] || fail "$(of bf16 weights_disk) bytes of weights"
 end
 
 begin "formats are timed in turn, and how far rounds scatter is told"
@@ -228,16 +229,23 @@ expect_out '"weights_not_finite":null'
 ! grep -q 'of no use' "$folder/err" || fail "finite weights are told of"
 end
 
-begin "export writes the weights in the bytes that eval counts"
-run eval 1 -p fp16,int8,mxfp4,nvfp4,fp8 --quick --json
-mv "$folder/out" "$folder/all"
-for format in fp16 int8 mxfp4 nvfp4 fp8; do
-    run export 1 --format safetensors -p $format -o "$folder/q.safetensors"
+# same_bytes FORMAT [--layer PATTERN=P]: what export writes of `which` is what eval counted, in `all`
+same_bytes() {
+    format=$1
+    run export "$which" --format safetensors -p "$@" -o "$folder/q.safetensors"
     expect_status 0
     header=$(od -An -t u4 -N 4 "$folder/q.safetensors" | tr -d ' ')
     cp "$folder/all" "$folder/out"
-    [ "$(wc -c <"$folder/q.safetensors")" -eq $((8 + header + $(of $format weights_disk))) ] ||
-        fail "$format: $(wc -c <"$folder/q.safetensors") bytes with a header of $header, not $(of $format weights_disk) more"
+    [ "$(wc -c <"$folder/q.safetensors")" -eq $((8 + header + $(of "$format" weights_disk))) ] ||
+        fail "$*: $(wc -c <"$folder/q.safetensors") bytes with a header of $header, not $(of "$format" weights_disk) more"
+}
+
+begin "export writes the weights in the bytes that eval counts"
+which=1
+run eval 1 -p fp16,int8,mxfp4,nvfp4,fp8 --quick --json
+mv "$folder/out" "$folder/all"
+for format in fp16 int8 mxfp4 nvfp4 fp8; do
+    same_bytes $format
 done
 grep -q '"quantised":"fp8"' "$folder/q.safetensors" || fail "the file does not say what it is"
 grep -q '"hidden.weight.scale":{"dtype":"F32","shape":\[1\]' "$folder/q.safetensors" || fail "no scale of hidden.weight"
@@ -249,6 +257,34 @@ run export 1 --format safetensors -p O2 -o "$folder/q.safetensors"
 expect_usage_error "no format to write weights in"
 run export 1 -p int8
 expect_usage_error "of weights alone: add --format safetensors"
+end
+
+begin "in bytes, too, layers are as --layer says, what lies below one as it, and buffers in fp32"
+cat >"$folder/deep.lua" <<'LUA'
+local mp = require "mp" local nn, F = mp.nn, mp.fn
+local Net = nn.class "Net"
+function Net:init()
+    self.body = nn.Sequential { nn.Linear(16, 16):named "first", nn.Linear(16, 16):named "second" }
+    self.head, self.turn = nn.Linear(16, 2), mp.ones(16, 16)
+end
+function Net:forward(x) return self.head(self.body(F.matmul(x, self.turn))) end
+return mp.experiment { name = "deep", params = {},
+  data = function() local d = mp.data.tensors { x = mp.ones(4, 16), y = mp.ones(4, 2), batch = 2 } return { train = d, test = d } end,
+  model = function() return Net() end,
+  loss = function(m, b) return F.mse(m(b.x), b.y) end,
+  optim = function(params) return mp.optim.SGD(params, { lr = 0 }) end }
+LUA
+which=deep
+run run "$folder/deep.lua" -d cpu --threads 1 -p fp32 --epochs 1 --quiet --name deep
+expect_status 0
+for layer in body=fp32 head=fp32; do
+    run eval deep -p fp16,int8 --layer $layer --quick --json
+    expect_status 0
+    mv "$folder/out" "$folder/all"
+    same_bytes fp16 --layer $layer
+    same_bytes int8 --layer $layer
+done
+run rm deep --yes
 end
 
 begin "under a cap the largest batch that fits is found, and all is evaluated in such"

@@ -40,21 +40,28 @@ static SafeFile *open_checkpoint(const char *path) {
     return safe_open(path, &error);
 }
 
-static Format keep(void *context, const char *layer, Format format) {
-    return strcmp(layer, context) == 0 ? FORMAT_FP32 : format;
+// All in `format`, but the layers that match `kept`, if there is one, in fp32.
+static Policy *policy_in(Format format, const char *kept) {
+    Error error = {0};
+    const Preset preset = {.mode = POLICY_CLASSES, .low = format};
+    Policy *policy = policy_new(&preset, &error);
+    CHECK(policy_add_layer(policy, "a", 0, &error) == 1);
+    CHECK(policy_add_layer(policy, "a.b", 1, &error) == 2);
+    CHECK(!kept || policy_set(policy, kept, LAYER_FP32, NULL, &error));
+    return policy;
 }
 
 static SafeFile *written(SafeFile *from, const char *path, Format format, const char *kept,
                          Error *error) {
-    char hash[HASH_HEX_SIZE], name[16];
+    char hash[HASH_HEX_SIZE];
     uint64_t bytes;
-    snprintf(name, sizeof name, "%s", kept ? kept : "");
-    QuantisedWish wish = {.format = format, .of_layer = kept ? keep : NULL, .context = name};
+    Policy *policy = policy_in(format, kept);
     FILE *stream = fopen(path, "wb");
     SafeWriter *writer = safe_writer_to(stream, path, error);
     bool done =
-        quantised_write(from, &wish, writer, error) && safe_finish(writer, hash, &bytes, error);
+        quantised_write(from, policy, writer, error) && safe_finish(writer, hash, &bytes, error);
     safe_writer_free(writer);
+    policy_free(policy);
     fclose(stream);
     return done ? safe_open(path, error) : NULL;
 }
@@ -189,6 +196,24 @@ static void vectors_and_layers_that_are_named_stay_as_they_are(void) {
     safe_close(from);
 }
 
+// Of what is below a layer, too, that is set; and whatever the policy says, in fp32 of buffers and
+// of what no weights are written in.
+static void formats_are_those_of_the_policy(void) {
+    Policy *policy = policy_in(FORMAT_INT8, NULL);
+    CHECK_INT(quantised_format(policy, "a.b.weight", true), FORMAT_INT8);
+    CHECK_INT(quantised_format(policy, "weight", true), FORMAT_INT8);
+    CHECK_INT(quantised_format(policy, "a.b.mean", false), FORMAT_FP32);
+    policy_free(policy);
+    policy = policy_in(FORMAT_INT8, "a");
+    CHECK_INT(quantised_format(policy, "a.b.weight", true), FORMAT_FP32);
+    CHECK_INT(quantised_format(policy, "a.b.list.1", true), FORMAT_FP32);
+    CHECK_INT(quantised_format(policy, "c.weight", true), FORMAT_INT8);
+    policy_free(policy);
+    policy = policy_in(FORMAT_FP64, NULL);
+    CHECK_INT(quantised_format(policy, "a.b.weight", true), FORMAT_FP32);
+    policy_free(policy);
+}
+
 int main(void) {
     Error error = {0};
     make_weights();
@@ -199,6 +224,7 @@ int main(void) {
     RUN_TEST(elements_and_scales_make_what_is_multiplied);
     RUN_TEST(rows_of_int8_are_within_half_a_step);
     RUN_TEST(vectors_and_layers_that_are_named_stay_as_they_are);
+    RUN_TEST(formats_are_those_of_the_policy);
     device_close(ref);
     test_folder_remove(folder);
     return test_end();

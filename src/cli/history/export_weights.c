@@ -1,12 +1,12 @@
 // `mpbench export --format safetensors`: the weights of a run.
 #include <errno.h>
-#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
 #include "checkpoint/quantised.h"
+#include "checkpoint/weights.h"
 #include "cli/history/checkpoint_files.h"
 #include "cli/history/export.h"
 
@@ -56,14 +56,53 @@ static bool write_whole(const Export *export, const CheckpointRow *row, const ch
 
 // ---- in another format --------------------------------------------------------------------------
 
-// The last --layer that matches, as for a training.
-static Format format_of_layer(void *context, const char *layer, Format format) {
-    const RunOptions *options = context;
-    for (int i = 0; i < options->layer_count; i++)
-        if (fnmatch(options->layers[i].pattern, layer, 0) == 0 &&
-            options->layers[i].precision != LAYER_AUTO)
-            format = layer_precision_format(options->layers[i].precision);
-    return format;
+enum { LAYER_NAME_SIZE = 1024 };
+
+// Adds the layer of a weight, and those above it: of what no model is known in the history.
+static bool add_layer_of(Policy *policy, const char *weight, Error *error) {
+    int parent = 0;
+    for (const char *point = strchr(weight, '.'); point; point = strchr(point + 1, '.')) {
+        char layer[LAYER_NAME_SIZE];
+        const size_t length = (size_t)(point - weight);
+        const int known = policy_layer_named(policy, weight, length);
+        snprintf(layer, sizeof layer, "%.*s", (int)length, weight);
+        parent = known > 0 ? known : policy_add_layer(policy, layer, parent, error);
+        if (parent < 0)
+            return false;
+    }
+    return true;
+}
+
+static bool add_layers(Policy *policy, const RunRecord *run, const SafeHeader *header,
+                       Error *error) {
+    bool is_weight, done = true;
+    for (int i = 0; i < run->layer_count && done; i++)
+        done = policy_add_layer(policy, run->layers[i].name, run->layers[i].parent + 1, error) > 0;
+    for (int i = 0; i < header->count && done; i++) {
+        const char *name = weights_model_name(header->entries[i].name, &is_weight);
+        done = !name || !is_weight || add_layer_of(policy, name, error);
+    }
+    return done;
+}
+
+static bool set_layers(Policy *policy, const RunOptions *options, Error *error) {
+    bool done = true;
+    for (int i = 0; i < options->layer_count && done; i++)
+        done = policy_set(policy, options->layers[i].pattern, options->layers[i].precision, NULL,
+                          error);
+    return done;
+}
+
+// Which format each layer is in, as for an evaluation.
+static Policy *policy_of(const Export *export, const SafeHeader *header, Format format,
+                         Error *error) {
+    const Preset preset = {.name = format_name(format), .mode = POLICY_CLASSES, .low = format};
+    Policy *policy = policy_new(&preset, error);
+    if (policy && add_layers(policy, &export->run, header, error) &&
+        set_layers(policy, &export->cli->run, error))
+        return policy;
+    policy_free(policy);
+    return NULL;
 }
 
 static bool check_format(Format format, const char *name, Error *error) {
@@ -100,18 +139,19 @@ static bool write_quantised(const Export *export, const CheckpointRow *row, cons
                             Error *error) {
     char hash[HASH_HEX_SIZE];
     uint64_t bytes;
-    RunOptions options = export->cli->run;
-    QuantisedWish wish = {.of_layer = format_of_layer, .context = &options};
-    if (!check_formats(&options, &wish.format, error))
+    Format format;
+    if (!check_formats(&export->cli->run, &format, error))
         return false;
     SafeFile *from = safe_open(path, error);
-    SafeWriter *to = from ? safe_writer_to(export->out, "export", error) : NULL;
+    Policy *policy = from ? policy_of(export, safe_header(from), format, error) : NULL;
+    SafeWriter *to = policy ? safe_writer_to(export->out, "export", error) : NULL;
     bool done = to && safe_hash(from, hash, error);
     if (done && strcmp(hash, row->hash) != 0)
         done = fail_damaged(row, error);
-    done = done && note(to, export, wish.format, row->step, error) &&
-           quantised_write(from, &wish, to, error) && safe_finish(to, hash, &bytes, error);
+    done = done && note(to, export, format, row->step, error) &&
+           quantised_write(from, policy, to, error) && safe_finish(to, hash, &bytes, error);
     safe_writer_free(to);
+    policy_free(policy);
     safe_close(from);
     return done;
 }

@@ -160,7 +160,9 @@ static const Command commands[] = {
     {"export", FOR_EXPORT, "RUN", "a run's numbers, weights or newest picture, for other programs",
      "csv: a row a step, a column a series. jsonl: an object a line: the run, every point, layer\n"
      "sample and event. safetensors: the newest checkpoint, once its checksum is found right;\n"
-     "with -p its weights alone, in that format, with their scales (`mpbench help weights`).\n"
+     "with -p its weights alone, those that products take in that format, with their scales, as "
+     "eval\n"
+     "has them (`mpbench help weights`).\n"
      "png: the newest of the pictures that the script kept (run:picture).\n"
      "scan:N or scan:last in place of RUN: the policy of that scan, for --layers FILE.\n"
      "tensorboard: a file of events, named FOLDER/events.out.tfevents.NAME for `tensorboard "

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/utf8.h"
 #include "checkpoint/quantised.h"
+#include "checkpoint/weights.h"
 #include "data/loader.h"
 #include "kernel/allocator.h"
 #include "lua/bind/bind.h"
@@ -271,12 +272,13 @@ static int told_fits(lua_State *L, Evaluation *evaluation) {
 }
 
 // As `export` writes it, which leaves alone what are no numbers of a floating format.
-static int64_t bytes_on_disk(const Policy *policy, const NamedTensor *named) {
+static int64_t bytes_on_disk(const Policy *policy, const SafeHeader *from,
+                             const NamedTensor *named) {
     const View *view = &named->tensor->view;
     if (!format_is_floating(view->format))
         return view_count(view) * (int64_t)format_table[view->format].bytes;
-    return quantised_bytes(quantised_format(policy, named->name, !named->is_buffer), view->ndim,
-                           view->shape);
+    return quantised_bytes(quantised_format(policy, from, named->name, !named->is_buffer),
+                           view->ndim, view->shape);
 }
 
 // What products read of the weights, and the most that was in use since the peaks were forgotten.
@@ -287,9 +289,12 @@ static int told_memory(lua_State *L, Evaluation *evaluation) {
     evaluation->weights_memory = (int64_t)use.now[MEMORY_WEIGHTS];
     evaluation->activations = (int64_t)use.peak[MEMORY_ACTIVATIONS];
     evaluation->peak = (int64_t)(use.total_peak - use.now[MEMORY_MASTERS]);
+    const SafeHeader *from = safe_header(session->weights);
+    evaluation->takers_unknown = !weights_takers_are_known(from);
     evaluation->weights_disk = 0;
     for (int i = 0; i < inventory->named_count; i++)
-        evaluation->weights_disk += bytes_on_disk(session->engine->policy, &inventory->named[i]);
+        evaluation->weights_disk +=
+            bytes_on_disk(session->engine->policy, from, &inventory->named[i]);
     return 0;
 }
 

@@ -103,11 +103,13 @@ static int layer_of(const Policy *policy, const char *name) {
     return layer;
 }
 
-Format quantised_format(const Policy *policy, const char *name, bool is_weight) {
-    const AutocastRegion whole = {.enabled = true};
-    Format format = FORMAT_FP32;
-    if (is_weight)
-        format = policy_low_format(policy, layer_of(policy, name), whole);
+Format quantised_format(const Policy *policy, const SafeHeader *from, const char *name,
+                        bool is_weight) {
+    const int layer = is_weight ? layer_of(policy, name) : 0;
+    const bool is_set = policy_layer(policy, layer)->in_force != LAYER_AUTO;
+    if (!is_weight || (!is_set && weights_taker(from, name)))
+        return FORMAT_FP32;
+    const Format format = policy_low_format(policy, layer, (AutocastRegion){.enabled = true});
     return quantised_is_written(format) ? format : FORMAT_FP32;
 }
 
@@ -223,7 +225,8 @@ static bool is_number(const SafeEntry *entry) {
 static Layout layout_wanted(const Writing *writing, const SafeEntry *entry) {
     bool is_weight;
     const char *name = weights_model_name(entry->name, &is_weight);
-    return layout_of(quantised_format(writing->policy, name, is_weight), entry->ndim, entry->shape);
+    return layout_of(quantised_format(writing->policy, safe_header(writing->from), name, is_weight),
+                     entry->ndim, entry->shape);
 }
 
 static bool declare(const Writing *writing, const SafeEntry *entry, Error *error) {

@@ -11,7 +11,11 @@
 #include <unistd.h>
 
 #include "checkpoint/checkpoint_private.h"
+#include "checkpoint/weights.h"
 #include "data/loader.h"
+#include "precision/parameter.h"
+
+enum { NAME_SIZE = 1100 };
 
 static bool fail_with(const char *folder, int code, Error *error) {
     return error_fail(error, code == ENOSPC ? ERROR_FULL : ERROR_FAILED,
@@ -137,6 +141,26 @@ static void note_members(CheckpointNotes *notes, const CheckpointTraining *train
     }
 }
 
+// What takes the weights that no product does: who writes weights in few bits leaves those alone.
+static void note_takers(CheckpointNotes *notes, const CheckpointTraining *training) {
+    const Inventory *inventory = training->inventory;
+    bool is_known = false;
+    for (int i = 0; i < inventory->named_count; i++) {
+        char key[NAME_SIZE];
+        const NamedTensor *named = &inventory->named[i];
+        const Parameter *parameter = parameter_of(named->tensor);
+        const bool is_taken = parameter && parameter->taker != OP_COUNT;
+        is_known = is_known || is_taken;
+        if (!is_taken || parameter->is_factor || named->is_buffer || named->tensor->view.ndim < 2)
+            continue;
+        const int length = snprintf(key, sizeof key, WEIGHTS_NOTE_TAKER "%s", named->name);
+        if (length < (int)sizeof key) // one of a longer name is not exported
+            checkpoint_put_note(notes, key, "%s", op_table[parameter->taker].name);
+    }
+    if (is_known)
+        checkpoint_put_note(notes, WEIGHTS_NOTE_TAKERS, "noted");
+}
+
 // ---- the file -----------------------------------------------------------------------------------
 
 static bool declare(SafeWriter *writer, const PieceList *list, const Journal *journal,
@@ -182,6 +206,7 @@ bool checkpoint_save(const CheckpointTraining *training, const char *path, Check
     note_identity(&notes, training);
     training->note(training->context, &notes);
     note_members(&notes, training);
+    note_takers(&notes, training);
     done = notes.done && declare(notes.writer, &list, journal, error) &&
            write_pieces(notes.writer, &list, journal, error) &&
            safe_finish(notes.writer, file->hash, &file->bytes, error);

@@ -56,6 +56,19 @@ const char *weights_model_name(const char *entry, bool *is_weight) {
     return strncmp(entry, buffer, sizeof buffer - 1) == 0 ? entry + sizeof buffer - 1 : NULL;
 }
 
+bool weights_takers_are_known(const SafeHeader *header) {
+    return safe_header_note(header, WEIGHTS_NOTE_TAKERS) != NULL;
+}
+
+const char *weights_taker(const SafeHeader *header, const char *name) {
+    static const char before[] = WEIGHTS_NOTE_TAKER;
+    for (int i = 0; i < header->note_count; i++)
+        if (strncmp(header->notes[i].key, before, sizeof before - 1) == 0 &&
+            strcmp(header->notes[i].key + sizeof before - 1, name) == 0)
+            return header->notes[i].value;
+    return NULL;
+}
+
 static bool are_finite(Format format, const char *bytes, size_t count) {
     enum { BLOCK = 1024 };
     float values[BLOCK];

@@ -16,6 +16,14 @@ Tensor *weights_read(Device *device, SafeFile *file, const SafeEntry *entry,
 // ("buffer/NAME"); NULL: it is neither.
 const char *weights_model_name(const char *entry, bool *is_weight);
 
+// What takes a weight of a checkpoint, by the model's name, where no product does: "embedding", as
+// the notes say; NULL: a product does, or a vector it is, or they do not say. Whether they do: not
+// in files of other programs, nor before anything was computed. The key of the note begins so.
+#define WEIGHTS_NOTE_TAKERS "takers"
+#define WEIGHTS_NOTE_TAKER  "taker/"
+const char *weights_taker(const SafeHeader *header, const char *name);
+bool weights_takers_are_known(const SafeHeader *header);
+
 // The first weight or running statistic of a checkpoint that holds inf or nan, by the model's name
 // of it; *name is NULL where there is none. It lies in the file's header.
 bool weights_first_not_finite(SafeFile *file, const char **name, Error *error) MUST_CHECK;

@@ -174,8 +174,11 @@ static void print_weights(void) {
     char list[FORMAT_LIST_SIZE];
     puts("`mpbench export RUN --format safetensors -p P` writes weights and buffers of the newest\n"
          "checkpoint under their bare names, rounded to nearest. Weights of two dimensions or more "
-         "are in\nP, but for layers that --layer PATTERN=P sets to another, with what lies below "
-         "them; all else,\nbuffers too, is in fp32. P is one of");
+         "that\nproducts take are in P, but for layers that the script or --layer PATTERN=P sets "
+         "to another, with\nwhat lies below them. All else is in fp32, as where `mpbench eval` "
+         "computes in P: biases, norms,\nbuffers, and embeddings, which --layer NAME=P puts into "
+         "P, too. What --layer said when the run was\ntrained holds in the run's own precision. "
+         "P is one of");
     printf("%s.\n\n", format_list(list, quantised_is_written, ", ", ", "));
     puts("A number is element * scale [* scale_of_all]. Of a weight W of shape [N, .., D]:\n\n"
          "  fp32 and those of 16 bits W as it is named there\n"
@@ -191,7 +194,8 @@ static void print_weights(void) {
          "ceil(D/16)], and\n"
          "                            W.scale_of_all in F32 [1]\n\n"
          "Elements are those of `mpbench formats`. The notes (__metadata__) say `quantised`, which "
-         "is P,\n`run`, `experiment` and `step`. Weights that are not finite are refused where "
+         "is P,\n`run`, `experiment` and `step`, and as taker/NAME what takes a weight that no "
+         "product does.\nWeights that are not finite are refused where "
          "elements are scaled.\nWhat is in fp32 or 16 bits can be begun with or evaluated again: "
          "--weights FILE.");
 }

@@ -58,8 +58,9 @@ typedef struct Evaluation {
     int64_t samples, batch;                 // looked at; of which so many at once
     EvaluationTime times[EVALUATION_CALLS]; // whoever calls fills them
     int64_t weights_disk;                   // bytes, as `export` writes them
-    int64_t weights_memory;        // that products read: without what training keeps beside
-    int64_t activations, peak;     // bytes, the most at once; peak: of all of the above
+    bool takers_unknown;       // which no product takes: counted there as if all were taken by some
+    int64_t weights_memory;    // that products read: without what training keeps beside
+    int64_t activations, peak; // bytes, the most at once; peak: of all of the above
     int64_t largest_batch, needed; // under a cap: what fits; bytes that one sample takes
     char broken[RECORD_NAME_SIZE]; // the first of the weights that hold inf or nan; "": none does
     int64_t broken_numbers;        // in all of them

@@ -287,6 +287,53 @@ done
 run rm deep --yes
 end
 
+begin "what no product takes, and what the script sets, is exported as it was evaluated"
+cat >"$folder/words.lua" <<'LUA'
+local mp = require "mp" local nn, F = mp.nn, mp.fn
+local Net = nn.class "Net"
+function Net:init()
+    self.words, self.head = nn.Embedding(64, 16), nn.Linear(16, 4)
+    self.own = nn.Linear(16, 16)
+end
+function Net:forward(x) return self.head(self.own(self.words(x))) end
+return mp.experiment { name = "words", params = {}, precision = { default = "bf16", own = "fp32" },
+  data = function()
+    local d = mp.data.tensors { x = mp.zeros(4):to "int32", y = mp.zeros(4):to "int32", batch = 2 }
+    return { train = d, test = d }
+  end,
+  model = function() return Net() end,
+  loss = function(m, b) return F.cross_entropy(m(b.x), b.y) end,
+  optim = function(params) return mp.optim.SGD(params, { lr = 0 }) end }
+LUA
+which=words
+run run "$folder/words.lua" -d cpu --threads 1 --layer head=fp32 --epochs 1 --quiet --name words
+expect_status 0
+run eval words -p bf16,fp32,int8 --quick --json
+expect_status 0
+cp "$folder/out" "$folder/all"
+[ "$(of int8 weights_disk)" = "$((4 * (64 * 16 + 16 * 16 + 16 + 4 + 4) + 16 * 4))" ] ||
+    fail "$(of int8 weights_disk) bytes of weights in int8"
+[ "$(of bf16 weights_disk)" = "$(of fp32 weights_disk)" ] || fail "$(of bf16 weights_disk) bytes in its own"
+for format in bf16 fp32 int8; do
+    same_bytes $format
+    expect_silent err
+done
+run export words --format safetensors -p bf16 -o "$folder/q.safetensors"
+run eval words -p bf16 --weights "$folder/q.safetensors" --quick
+expect_status 0
+expect_no_out 'do not say which'
+sed 's/"takers"/"untold"/' "$folder/q.safetensors" >"$folder/u.safetensors" # as other programs write it
+run eval words -p bf16 --weights "$folder/u.safetensors" --quick
+expect_status 0
+expect_out 'do not say which of them no product takes'
+run eval words -p int8 --layer words=int8 --quick --json
+cp "$folder/out" "$folder/all"
+[ "$(of int8 weights_disk)" = "$((64 * 16 + 4 * (64 + 16 * 16 + 16 + 4 + 4) + 16 * 4))" ] ||
+    fail "$(of int8 weights_disk) bytes with the words in int8"
+same_bytes int8 --layer words=int8
+run rm words --yes
+end
+
 begin "under a cap the largest batch that fits is found, and all is evaluated in such"
 run eval 1 -p fp32,int8 --quick --json
 mv "$folder/out" "$folder/all"

@@ -1,6 +1,7 @@
 // Weights in formats of few bits, read back from the file by another way than they were written:
 // element by element, and held against what the reference device multiplies.
 #include "checkpoint/quantised.h"
+#include "checkpoint/weights.h"
 #include "kernel/kernel.h"
 #include "precision/recipe.h"
 #include "tests/folder.h"
@@ -11,6 +12,7 @@ enum { ROWS = 5, DEPTH = 70, COUNT = ROWS * DEPTH };
 static Device *ref;
 static char folder[TEST_FOLDER_SIZE];
 static float weights[COUNT];
+static const char *taker; // of the weight, as the notes say; NULL: they do not
 static const float bias[] = {1.25f, -3, 1e-3f};
 
 static void make_weights(void) {
@@ -29,6 +31,7 @@ static SafeFile *open_checkpoint(const char *path) {
     uint64_t bytes;
     const int64_t shape[] = {ROWS, DEPTH}, vector[] = {3};
     SafeWriter *writer = safe_writer_new(path, &error);
+    CHECK(!taker || safe_note(writer, "taker/a.b.weight", taker, &error));
     CHECK(safe_declare(writer, "weight/a.b.weight", SAFE_F32, 2, shape, &error));
     CHECK(safe_declare(writer, "optimizer0/state", SAFE_F32, 1, vector, &error));
     CHECK(safe_declare(writer, "buffer/a.mean", SAFE_F32, 1, vector, &error));
@@ -199,19 +202,42 @@ static void vectors_and_layers_that_are_named_stay_as_they_are(void) {
 // Of what is below a layer, too, that is set; and whatever the policy says, in fp32 of buffers and
 // of what no weights are written in.
 static void formats_are_those_of_the_policy(void) {
+    const SafeHeader none = {.count = 0};
     Policy *policy = policy_in(FORMAT_INT8, NULL);
-    CHECK_INT(quantised_format(policy, "a.b.weight", true), FORMAT_INT8);
-    CHECK_INT(quantised_format(policy, "weight", true), FORMAT_INT8);
-    CHECK_INT(quantised_format(policy, "a.b.mean", false), FORMAT_FP32);
+    CHECK_INT(quantised_format(policy, &none, "a.b.weight", true), FORMAT_INT8);
+    CHECK_INT(quantised_format(policy, &none, "weight", true), FORMAT_INT8);
+    CHECK_INT(quantised_format(policy, &none, "a.b.mean", false), FORMAT_FP32);
     policy_free(policy);
     policy = policy_in(FORMAT_INT8, "a");
-    CHECK_INT(quantised_format(policy, "a.b.weight", true), FORMAT_FP32);
-    CHECK_INT(quantised_format(policy, "a.b.list.1", true), FORMAT_FP32);
-    CHECK_INT(quantised_format(policy, "c.weight", true), FORMAT_INT8);
+    CHECK_INT(quantised_format(policy, &none, "a.b.weight", true), FORMAT_FP32);
+    CHECK_INT(quantised_format(policy, &none, "a.b.list.1", true), FORMAT_FP32);
+    CHECK_INT(quantised_format(policy, &none, "c.weight", true), FORMAT_INT8);
     policy_free(policy);
     policy = policy_in(FORMAT_FP64, NULL);
-    CHECK_INT(quantised_format(policy, "a.b.weight", true), FORMAT_FP32);
+    CHECK_INT(quantised_format(policy, &none, "a.b.weight", true), FORMAT_FP32);
     policy_free(policy);
+}
+
+// Where nobody sets its layer: an evaluation looks its rows up in fp32.
+static void what_no_product_takes_is_left_alone(void) {
+    char path[512], from_path[512];
+    Error error = {0};
+    int64_t size;
+    snprintf(from_path, sizeof from_path, "%s/from", folder);
+    snprintf(path, sizeof path, "%s/to", folder);
+    taker = "embedding";
+    SafeFile *from = open_checkpoint(from_path);
+    taker = NULL;
+    CHECK_TEXT(weights_taker(safe_header(from), "a.b.weight"), "embedding");
+    CHECK(!weights_taker(safe_header(from), "a.b"));
+    SafeFile *file = written(from, path, FORMAT_NVFP4, NULL, &error);
+    CHECK(memcmp(read_entry(file, "a.b.weight", &size), weights, sizeof weights) == 0);
+    safe_close(file);
+    Policy *policy = policy_in(FORMAT_NVFP4, NULL);
+    CHECK(policy_set(policy, "a", LAYER_INT8, NULL, &error));
+    CHECK_INT(quantised_format(policy, safe_header(from), "a.b.weight", true), FORMAT_INT8);
+    policy_free(policy);
+    safe_close(from);
 }
 
 int main(void) {
@@ -223,6 +249,7 @@ int main(void) {
         return 1;
     RUN_TEST(elements_and_scales_make_what_is_multiplied);
     RUN_TEST(rows_of_int8_are_within_half_a_step);
+    RUN_TEST(what_no_product_takes_is_left_alone);
     RUN_TEST(vectors_and_layers_that_are_named_stay_as_they_are);
     RUN_TEST(formats_are_those_of_the_policy);
     device_close(ref);

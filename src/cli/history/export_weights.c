@@ -1,5 +1,6 @@
 // `mpbench export --format safetensors`: the weights of a run.
 #include <errno.h>
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,12 +94,43 @@ static bool set_layers(Policy *policy, const RunOptions *options, Error *error) 
     return done;
 }
 
+static bool is_typed(const RunRecord *run, const char *layer) {
+    for (int i = 0; i < run->option_count; i++) {
+        const RecordOption *option = &run->options[i];
+        const char *equals = strrchr(option->value, '=');
+        char pattern[RECORD_TEXT_SIZE];
+        snprintf(pattern, sizeof pattern, "%.*s", equals ? (int)(equals - option->value) : 0,
+                 option->value);
+        if (strcmp(option->name, "layers") == 0 ||
+            (strcmp(option->name, "layer") == 0 && fnmatch(pattern, layer, 0) == 0))
+            return true;
+    }
+    return false;
+}
+
+// As an evaluation has them: what was typed of layers holds in the run's own precision alone, what
+// its script says in all but fp32.
+static bool set_as_in_run(Policy *policy, const RunRecord *run, bool is_own, Error *error) {
+    const bool is_low = policy_preset(policy)->low != FORMAT_FP32;
+    for (int i = 0; i < run->layer_count; i++) {
+        LayerPrecision precision;
+        const RecordLayer *layer = &run->layers[i];
+        if (!layer_precision_parse(layer->set, NULL, &precision, error))
+            return false;
+        if (is_typed(run, layer->name) ? is_own : is_low)
+            policy_set_layer(policy, i + 1, precision);
+    }
+    return true;
+}
+
 // Which format each layer is in, as for an evaluation.
 static Policy *policy_of(const Export *export, const SafeHeader *header, Format format,
                          Error *error) {
     const Preset preset = {.name = format_name(format), .mode = POLICY_CLASSES, .low = format};
     Policy *policy = policy_new(&preset, error);
+    const bool is_own = strcmp(export->cli->run.precision, export->run.precision) == 0;
     if (policy && add_layers(policy, &export->run, header, error) &&
+        set_as_in_run(policy, &export->run, is_own, error) &&
         set_layers(policy, &export->cli->run, error))
         return policy;
     policy_free(policy);
@@ -124,11 +156,30 @@ static bool check_formats(const RunOptions *options, Format *format, Error *erro
     return done;
 }
 
-static bool note(SafeWriter *writer, const Export *export, Format format, int64_t step,
-                 Error *error) {
+// What the checkpoint says of its weights, for whoever evaluates them from this file.
+static bool note_takers(SafeWriter *writer, const SafeHeader *header, Error *error) {
+    static const char before[] = WEIGHTS_NOTE_TAKER;
+    bool done = true;
+    for (int i = 0; i < header->note_count && done; i++) {
+        const SafeNote *note = &header->notes[i];
+        if (strcmp(note->key, WEIGHTS_NOTE_TAKERS) == 0 ||
+            strncmp(note->key, before, sizeof before - 1) == 0)
+            done = safe_note(writer, note->key, note->value, error);
+    }
+    return done;
+}
+
+static bool note(SafeWriter *writer, const Export *export, const SafeHeader *header, Format format,
+                 int64_t step, Error *error) {
     char number[32];
     snprintf(number, sizeof number, "%" PRId64, step);
-    return safe_note(writer, "quantised", format_name(format), error) &&
+    if (!weights_takers_are_known(header) && format != FORMAT_FP32)
+        fprintf(stderr,
+                "mpbench: export: the checkpoint does not say which weights no product takes: "
+                "embeddings are in %s, too; --layer NAME=fp32 leaves one out\n",
+                format_name(format));
+    return note_takers(writer, header, error) &&
+           safe_note(writer, "quantised", format_name(format), error) &&
            safe_note(writer, "run", export->run.name, error) &&
            safe_note(writer, "experiment", export->run.experiment, error) &&
            safe_note(writer, "step", number, error) &&
@@ -148,7 +199,7 @@ static bool write_quantised(const Export *export, const CheckpointRow *row, cons
     bool done = to && safe_hash(from, hash, error);
     if (done && strcmp(hash, row->hash) != 0)
         done = fail_damaged(row, error);
-    done = done && note(to, export, format, row->step, error) &&
+    done = done && note(to, export, safe_header(from), format, row->step, error) &&
            quantised_write(from, policy, to, error) && safe_finish(to, hash, &bytes, error);
     safe_writer_free(to);
     policy_free(policy);

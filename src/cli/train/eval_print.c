@@ -184,6 +184,9 @@ static void print_notes(const Terminal *terminal, const Evaluations *all) {
         has_own = has_own || all->formats[i].is_own;
     phrase_add(&phrase, "%s", has_own ? "; * what the run was trained in" : "");
     print_line(terminal, text);
+    if (first->takers_unknown)
+        print_line(terminal, "Weights: these do not say which of them no product takes; embeddings "
+                             "are counted in the format, though they were in fp32 here.");
     text_load(busy, all->others);
     phrase = phrase_begin(text, sizeof text);
     phrase_add(&phrase, "O%s: times tell of them, too.", busy + 1);

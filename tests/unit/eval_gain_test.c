@@ -41,8 +41,8 @@ static void verdict_over(double seconds, double scatter, double accuracy,
 static void a_format_is_worth_it_where_rounds_agree(void) {
     char text[EVAL_VERDICT_SIZE];
     verdict_over(0.5, 0.1, 0.8995, text);
-    CHECK_TEXT(text, "bf16 is worth it: 2.00 times as fast as fp32 (1.86 to 2.16), weights 0.50 of "
-                     "its size, accuracy 0.05 points worse.");
+    CHECK_TEXT(text, "bf16 is worth it: 2.00 times as fast as fp32 (1.86 to 2.16), 0.50 times its "
+                     "memory for weights, accuracy 0.05 points worse.");
     verdict_over(1, 0.01, 0.9, text);
     CHECK_CONTAINS(text, "bf16 is worth it: 1.00 times as fast");
     verdict_over(2, 0.1, 0.9, text);
@@ -80,7 +80,8 @@ static void what_scatters_too_much_cannot_be_told(void) {
     char text[EVAL_VERDICT_SIZE];
     verdict_over(0.7, 0.9, 0.9, text);
     CHECK_TEXT(text, "Whether bf16 is worth it cannot be told: rounds found it 0.85 to 4.40 times "
-                     "as fast as fp32; its weights have 0.50 of the size, the same accuracy.");
+                     "as fast as fp32; it takes 0.50 times fp32's memory for weights, the same "
+                     "accuracy.");
     verdict_over(1.1, 0.5, 0.9, text);
     CHECK_CONTAINS(text, "cannot be told");
     verdict_over(0.7, 0.9, 0.8, text);

@@ -47,7 +47,7 @@ double eval_throughput(const Evaluation *found); // samples a second; NaN likewi
 // What a format is over fp32; NaN where one of both is not known.
 typedef struct EvalGain {
     RoundsGain speed; // of a batch
-    double lighter;   // weights in memory, a share of fp32's
+    double lighter;   // memory for weights (the column `in memory`), a share of fp32's
     double lost;      // of the leading metric, in its own unit; negative: gained
     bool has_metric;  // one of accuracy, in points; else what is lost is a share of it
     bool is_good;     // it lost no more than one would give for it

@@ -77,7 +77,7 @@ EvalGain eval_gain(const Evaluations *all, const Evaluated *format) {
 }
 
 // The fastest of those that lost little and are no slower for certain; of two that are alike, or
-// that cannot be told apart, the one whose weights are smaller.
+// that cannot be told apart, the one whose weights take less memory.
 const Evaluated *eval_best(const Evaluations *all) {
     const Evaluated *best = NULL, *base = eval_baseline(all);
     EvalGain most = {.speed = rounds_same, .lighter = 1};
@@ -142,8 +142,8 @@ void eval_verdict(const Evaluations *all, char *text, size_t size) {
     if (best) {
         gain = eval_gain(all, best);
         phrase_add(&phrase,
-                   "%s is worth it%s: %.2f times as fast as fp32 (%.2f to %.2f), weights %.2f of "
-                   "its size, ",
+                   "%s is worth it%s: %.2f times as fast as fp32 (%.2f to %.2f), %.2f times its "
+                   "memory for weights, ",
                    best->precision, hedge, gain.speed.faster, gain.speed.least, gain.speed.most,
                    gain.lighter);
         add_lost(&phrase, all, &gain);
@@ -161,7 +161,7 @@ void eval_verdict(const Evaluations *all, char *text, size_t size) {
         else
             phrase_add(&phrase, "rounds found it %.2f to %.2f times as fast as fp32",
                        gain.speed.least, gain.speed.most);
-        phrase_add(&phrase, "; its weights have %.2f of the size, ", gain.lighter);
+        phrase_add(&phrase, "; it takes %.2f times fp32's memory for weights, ", gain.lighter);
         add_lost(&phrase, all, &gain);
         phrase_add(&phrase, ".");
         return;
@@ -171,7 +171,8 @@ void eval_verdict(const Evaluations *all, char *text, size_t size) {
         good += eval_gain(all, &all->formats[i]).is_good;
     if (good > 1)
         phrase_add(&phrase,
-                   "fp32 stays%s: of the others, those that lose little are slower or no smaller.",
+                   "fp32 stays%s: of the others, those that lose little are slower or take no less "
+                   "memory for weights.",
                    hedge);
     else
         phrase_add(&phrase, "fp32 stays: all others lose more than %s of %.40s.",

@@ -123,6 +123,22 @@ static void what_was_not_timed_has_no_verdict(void) {
     CHECK(isnan(eval_throughput(&all->formats[0].found)));
 }
 
+static void a_format_that_was_not_measured_is_not_judged(void) {
+    char text[EVAL_VERDICT_SIZE];
+    Evaluations *all = beside_fp32(0.5, 0, 0.9);
+    all->formats[1].found.times[EVALUATION_BATCH].round_count = 0;
+    eval_verdict(all, text, sizeof text);
+    CHECK_TEXT(text, "");
+    all = beside_fp32(0.5, 0, 0.8);
+    all->formats[1].found.samples = 0;
+    eval_verdict(all, text, sizeof text);
+    CHECK_TEXT(text, "");
+    add(all, "fp16", 0.5, 0, 0.8);
+    all->formats[1].found.metrics[0].value = 0.9;
+    eval_verdict(all, text, sizeof text);
+    CHECK_TEXT(text, "fp32 stays: all others lose more than half a point of accuracy.");
+}
+
 static void few_rounds_tell_nothing(void) {
     char text[EVAL_VERDICT_SIZE];
     Evaluations *all = beside_fp32(0.5, 0, 0.9);
@@ -167,6 +183,7 @@ int main(void) {
     RUN_TEST(formats_that_scatter_do_not_take_turns_to_be_the_best);
     RUN_TEST(what_was_not_timed_in_turn_is_not_concluded_from);
     RUN_TEST(what_was_not_timed_has_no_verdict);
+    RUN_TEST(a_format_that_was_not_measured_is_not_judged);
     RUN_TEST(few_rounds_tell_nothing);
     return test_end();
 }

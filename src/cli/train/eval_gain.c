@@ -76,6 +76,13 @@ EvalGain eval_gain(const Evaluations *all, const Evaluated *format) {
     return gain;
 }
 
+// Beside fp32; of what did not fit, or was not timed, nobody knows whether it is worth it.
+static bool is_candidate(const Evaluations *all, const Evaluated *format) {
+    const Evaluation *found = &format->found;
+    return format != eval_baseline(all) && found->samples > 0 &&
+           found->times[EVALUATION_BATCH].round_count > 0;
+}
+
 // The fastest of those that lost little and are no slower for certain; of two that are alike, or
 // that cannot be told apart, the one whose weights take less memory.
 const Evaluated *eval_best(const Evaluations *all) {
@@ -83,8 +90,8 @@ const Evaluated *eval_best(const Evaluations *all) {
     EvalGain most = {.speed = rounds_same, .lighter = 1};
     for (int i = 0; base && i < all->count; i++) {
         EvalGain gain = eval_gain(all, &all->formats[i]);
-        if (&all->formats[i] == base || !gain.is_good || rounds_tempo(&gain.speed) < TEMPO_ALIKE ||
-            rounds_ahead(&most.speed, &gain.speed))
+        if (!is_candidate(all, &all->formats[i]) || !gain.is_good ||
+            rounds_tempo(&gain.speed) < TEMPO_ALIKE || rounds_ahead(&most.speed, &gain.speed))
             continue;
         if (rounds_ahead(&gain.speed, &most.speed) || gain.lighter < most.lighter) {
             best = &all->formats[i];
@@ -116,7 +123,7 @@ static const Evaluated *open_one(const Evaluations *all, EvalGain *most) {
     const Evaluated *found = NULL;
     for (int i = 0; i < all->count; i++) {
         EvalGain gain = eval_gain(all, &all->formats[i]);
-        if (&all->formats[i] == eval_baseline(all) || !gain.is_good ||
+        if (!is_candidate(all, &all->formats[i]) || !gain.is_good ||
             rounds_tempo(&gain.speed) != TEMPO_OPEN)
             continue;
         if (!found || gain.speed.faster > most->speed.faster) {
@@ -166,10 +173,15 @@ void eval_verdict(const Evaluations *all, char *text, size_t size) {
         phrase_add(&phrase, ".");
         return;
     }
-    int good = 0;
+    int others = 0, good = 0;
     for (int i = 0; i < all->count; i++)
-        good += eval_gain(all, &all->formats[i]).is_good;
-    if (good > 1)
+        if (is_candidate(all, &all->formats[i])) {
+            others++;
+            good += eval_gain(all, &all->formats[i]).is_good;
+        }
+    if (others == 0)
+        return;
+    if (good > 0)
         phrase_add(&phrase,
                    "fp32 stays%s: of the others, those that lose little are slower or take no less "
                    "memory for weights.",

@@ -57,6 +57,7 @@ typedef struct Evaluation {
     int metric_count;
     int64_t samples, batch;                 // looked at; of which so many at once
     EvaluationTime times[EVALUATION_CALLS]; // whoever calls fills them
+    char one_fails[256];                    // why a single sample is not timed; "": it is
     int64_t weights_disk;                   // bytes, as `export` writes them
     bool takers_unknown;       // which no product takes: counted there as if all were taken by some
     int64_t weights_memory;    // that products read: without what training keeps beside

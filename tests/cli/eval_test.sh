@@ -93,6 +93,33 @@ is "$(of bf16 speedup_least) <= $(of bf16 speedup) && $(of bf16 speedup) <= $(of
 grep -q '"load_of_others":' "$folder/out" || fail "what others kept busy is not told"
 end
 
+begin "a model that fails on a single sample keeps its results, and a note says why"
+cat >"$folder/halves.lua" <<'LUA'
+local mp = require "mp" local nn, F = mp.nn, mp.fn
+return mp.experiment { name = "halves", params = {},
+  data = function() local d = mp.data.tensors { x = mp.ones(8, 4), batch = 4 } return { train = d, test = d } end,
+  model = function() return nn.Sequential { nn.Linear(4, 2) } end,
+  loss = function(m, b)
+    local y, half = m(b.x), b.count // 2
+    if half == 0 then error "no halves" end
+    return F.mse(y:slice(1, 1, half), y:slice(1, half + 1, 2 * half))
+  end,
+  optim = function(params) return mp.optim.SGD(params, { lr = 0 }) end }
+LUA
+run run "$folder/halves.lua" -d cpu --threads 1 -p fp32 --epochs 1 --quiet --name halves
+run eval halves -p fp32,bf16
+expect_status 0
+expect_out '^A single sample was not timed, since the model fails on it: .*no halves'
+expect_no_out 'ms, one'
+expect_out '^precision .* ms, 4 '
+run eval halves -p fp32,bf16 --json
+expect_status 0
+expect_out '"one":{"samples":1,"median_s":null,"count":0,"rounds_s":\[\]}'
+expect_out '"one_fails":".*no halves'
+is "$(of bf16 speedup) > 0" || fail "a speed of $(of bf16 speedup)"
+run rm halves
+end
+
 begin "where there is no memory for one more, it is evaluated when the others are done"
 sed "s/print(y:dtype())/if y:dtype() == 'bf16' then print 'no room' mp.zeros(2^44) end/" \
     "$folder/telling.lua" >"$folder/alone.lua"
@@ -138,7 +165,7 @@ done
 [ "$(grep -oE '17\.5|1\.25|2\.25|3\.25' "$folder/out" | sort | uniq -c | tr -s ' ' | tr '\n' ' ')" = \
     " 2 1.25  2 17.5  2 2.25  2 3.25 " ] || fail "not all of both formats: $(cat "$folder/out")"
 expect_out '^third  *3.25  3.25 (+0.0000)'
-run rm results --yes
+run rm results
 end
 
 begin "int8 is evaluated, loses little, and nothing trains in it"
@@ -284,7 +311,7 @@ for layer in body=fp32 head=fp32; do
     same_bytes fp16 --layer $layer
     same_bytes int8 --layer $layer
 done
-run rm deep --yes
+run rm deep
 end
 
 begin "what no product takes, and what the script sets, is exported as it was evaluated"
@@ -331,7 +358,7 @@ cp "$folder/out" "$folder/all"
 [ "$(of int8 weights_disk)" = "$((64 * 16 + 4 * (64 + 16 * 16 + 16 + 4 + 4) + 16 * 4))" ] ||
     fail "$(of int8 weights_disk) bytes with the words in int8"
 same_bytes int8 --layer words=int8
-run rm words --yes
+run rm words
 end
 
 begin "under a cap the largest batch that fits is found, and all is evaluated in such"
@@ -367,7 +394,7 @@ run eval large -p fp32,int8 --memory 64KiB
 expect_out ' ms, batch '
 expect_out 'x fp32 is the median of what each round found per sample'
 [ "$(grep -cE '^(fp32|int8).* \([0-9]+\) ' "$folder/out")" -eq 2 ] || fail "no batch beside times: $(cat "$folder/out")"
-run rm large --yes
+run rm large
 end
 
 begin "a loop of one's own is evaluated by what stands beside it"

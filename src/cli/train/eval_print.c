@@ -170,13 +170,13 @@ static void print_notes(const Terminal *terminal, const Evaluations *all) {
     Phrase phrase = phrase_begin(text, sizeof text);
     phrase_add(&phrase, "%s samples on %s, %d thread%s", text_count(samples, first->samples),
                all->device, all->threads, all->threads == 1 ? "" : "s");
-    if (one->round_count > 0)
+    if (batch->round_count > 0)
         phrase_add(&phrase,
                    "; times are medians of %d round%s through all formats, up to %lld calls of the "
                    "model in all",
-                   one->round_count, one->round_count == 1 ? "" : "s",
+                   batch->round_count, batch->round_count == 1 ? "" : "s",
                    (long long)(one->count > batch->count ? one->count : batch->count));
-    if (one->round_count > 0 && eval_baseline(all) && all->count > 1)
+    if (batch->round_count > 0 && eval_baseline(all) && all->count > 1)
         phrase_add(&phrase, "; x fp32 is the median of what each round found per sample, not the "
                             "ratio of two medians");
     bool has_own = false;
@@ -184,6 +184,12 @@ static void print_notes(const Terminal *terminal, const Evaluations *all) {
         has_own = has_own || all->formats[i].is_own;
     phrase_add(&phrase, "%s", has_own ? "; * what the run was trained in" : "");
     print_line(terminal, text);
+    if (first->one_fails[0]) {
+        snprintf(text, sizeof text,
+                 "A single sample was not timed, since the model fails on it: %s",
+                 first->one_fails);
+        print_line(terminal, text);
+    }
     if (first->takers_unknown)
         print_line(terminal, "Weights: these do not say which of them no product takes; embeddings "
                              "are counted in the format, though they were in fp32 here.");
@@ -276,6 +282,7 @@ static void write_format(JsonWriter *json, const Evaluations *all, const Evaluat
         write_metrics(json, found, &base->found);
     write_time(json, "one", &found->times[EVALUATION_ONE], 1);
     write_time(json, "batch", &found->times[EVALUATION_BATCH], found->batch);
+    json_put_text(json, "one_fails", found->one_fails[0] ? found->one_fails : NULL);
     json_put_reading(json, "samples_per_s", eval_throughput(found));
     json_put_reading(json, "speedup", gain.speed.faster);
     json_put_reading(json, "speedup_least", gain.speed.least);

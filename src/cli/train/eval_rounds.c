@@ -1,5 +1,6 @@
 // The clock of `mpbench eval`: calls of models that wait, in rounds.
 #include "base/clock.h"
+#include "base/utf8.h"
 #include "cli/train/eval.h"
 
 enum { WARMING_CALLS = 3, MOST_CALLS = 50 };
@@ -11,15 +12,35 @@ static bool call(const Evaluated *format, EvaluationCall what, double *seconds, 
     return format->caller->call(format->caller->model, what, seconds, error);
 }
 
+static bool is_timed(const Evaluated *format, EvaluationCall what) {
+    return what != EVALUATION_ONE || !format->found.one_fails[0];
+}
+
+// A model that parts its batch, or takes none but whole ones, is timed without a single sample.
+static bool leaves_one_out(Evaluated *format, EvaluationCall what, const Error *error) {
+    if (what != EVALUATION_ONE || format->found.batch == 1 || run_stop_requested())
+        return false;
+    utf8_copy(format->found.one_fails, sizeof format->found.one_fails,
+              error->text[0] ? error->text : "it fails");
+    return true;
+}
+
 // The first calls make what later ones find made.
 static bool warm_up(Evaluated *const *formats, int count, Error *error) {
     double seconds;
     for (int i = 0; i < count; i++)
         for (int what = 0; what < EVALUATION_CALLS; what++)
-            for (int warming = 0; warming < WARMING_CALLS; warming++)
-                if (run_stop_requested() ||
-                    !call(formats[i], (EvaluationCall)what, &seconds, error))
+            for (int warming = 0; warming < WARMING_CALLS; warming++) {
+                Error why = {0};
+                if (run_stop_requested())
                     return false;
+                if (!is_timed(formats[i], (EvaluationCall)what) ||
+                    call(formats[i], (EvaluationCall)what, &seconds, &why) ||
+                    leaves_one_out(formats[i], (EvaluationCall)what, &why))
+                    continue;
+                *error = why;
+                return false;
+            }
     return true;
 }
 
@@ -39,13 +60,16 @@ static bool time_calls(Evaluated *format, EvaluationCall what, int round, Error 
 
 static bool go_round(Evaluated *const *formats, int count, int round, Error *error) {
     for (int i = 0; i < count; i++)
-        for (int what = 0; what < EVALUATION_CALLS; what++)
-            if (!time_calls(formats[round % 2 ? count - 1 - i : i], (EvaluationCall)what, round,
-                            error))
+        for (int what = 0; what < EVALUATION_CALLS; what++) {
+            Evaluated *format = formats[round % 2 ? count - 1 - i : i];
+            if (is_timed(format, (EvaluationCall)what) &&
+                !time_calls(format, (EvaluationCall)what, round, error))
                 return false;
+        }
     for (int i = 0; i < count; i++)
         for (int what = 0; what < EVALUATION_CALLS; what++)
-            formats[i]->found.times[what].round_count = round + 1;
+            if (is_timed(formats[i], (EvaluationCall)what))
+                formats[i]->found.times[what].round_count = round + 1;
     return true;
 }
 

@@ -194,10 +194,11 @@ static void print_notes(const Terminal *terminal, const Evaluations *all) {
         print_line(terminal, "Weights: these do not say which of them no product takes; embeddings "
                              "are counted in the format, though they were in fp32 here.");
     text_load(busy, all->others);
-    phrase = phrase_begin(text, sizeof text);
-    phrase_add(&phrase, "O%s: times tell of them, too.", busy + 1);
-    if (busy[0])
+    if (busy[0]) {
+        phrase = phrase_begin(text, sizeof text);
+        phrase_add(&phrase, "O%s: times tell of them, too.", busy + 1);
         print_line(terminal, text);
+    }
 }
 
 bool eval_print(const Cli *cli, const Evaluations *all, Error *error) {

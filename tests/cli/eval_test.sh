@@ -168,6 +168,19 @@ expect_out '^third  *3.25  3.25 (+0.0000)'
 run rm results
 end
 
+begin "the run's own precision is left out with a line where the device lacks it"
+run run "$folder/parted.lua" -d ref -p tf32 --steps 1 --quiet --name tensor
+expect_status 0
+run eval tensor -d cpu --quick --quiet
+expect_status 0
+expect_err "^mpbench: tf32, the run's own precision, is left out: .*tf32"
+expect_no_out '^tf32'
+expect_out '^fp32 '
+run eval tensor -d cpu --quick --quiet -p fp32
+expect_silent err
+run rm tensor
+end
+
 begin "int8 is evaluated, loses little, and nothing trains in it"
 run eval 1 -p fp32,int8 --quick --json
 expect_status 0

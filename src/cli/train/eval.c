@@ -155,8 +155,14 @@ static bool evaluate(Evaluating *evaluating, Evaluated *format, Error *error) {
 
 // ---- all of them --------------------------------------------------------------------------------
 
-static void leave_out(Evaluating *evaluating, Evaluated *format) {
+// Of formats that nobody named only the run's own would be missed.
+static void leave_out(Evaluating *evaluating, Evaluated *format, const Error *why) {
     Evaluations *all = &evaluating->all;
+    char text[EVAL_NAME_SIZE + ERROR_TEXT_SIZE + 64];
+    snprintf(text, sizeof text, "mpbench: %s, the run's own precision, is left out: %s",
+             format->precision, why->text);
+    if (format->is_own)
+        progress_print(&evaluating->progress, text, strlen(text));
     all->count--;
     evaluating->next--;
     memmove(format, format + 1,
@@ -168,7 +174,7 @@ static bool goes_on_without(Evaluating *evaluating, Evaluated *format, const Err
     if (format->caller || evaluating->failed)
         return false;
     if (error->code == ERROR_UNAVAILABLE && !evaluating->is_asked) {
-        leave_out(evaluating, format); // this device has no such products
+        leave_out(evaluating, format, error); // this device has no such products
         return true;
     }
     evaluating->is_full = evaluating->alive > 0 && error->code == ERROR_MEMORY;

@@ -190,6 +190,8 @@ void run_remove_optimizer(Run *run, const Optimizer *optimizer);
 // All layers are known: fails where --layer names none of them. Before the first step, which calls
 // it, too; later calls do nothing.
 bool run_check_layers(Run *run, Error *error) MUST_CHECK;
+// The same of one --layer, for who has no run.
+bool run_check_rule(const Policy *policy, const RunLayerRule *rule, Error *error) MUST_CHECK;
 bool run_add_parameter(Run *run, const RecordParameter *parameter, Error *error) MUST_CHECK;
 // The loops that train say when an evaluation begins and ends: its time is not the steps'. Resuming
 // before the first step starts the clock afresh.

@@ -6,9 +6,9 @@
 #include "run/run_private.h"
 #include "run/twin_private.h"
 
-static bool check_rule(const Run *run, const RunLayerRule *rule, Error *error) {
+bool run_check_rule(const Policy *policy, const RunLayerRule *rule, Error *error) {
     char hint[POLICY_HINT_SIZE];
-    return policy_names(run->engine->policy, rule->pattern, hint) ||
+    return policy_names(policy, rule->pattern, hint) ||
            error_fail(error, ERROR_USAGE,
                       "--layer%s %.200s%s%.60s: no layer of the model has such a name%s",
                       rule->file ? "s" : "", rule->file ? rule->file : "", rule->file ? ": " : "",
@@ -140,10 +140,10 @@ bool run_check_layers(Run *run, Error *error) {
         return true;
     const RunOptions *options = run->options;
     for (int i = 0; i < options->layer_count; i++)
-        if (!check_rule(run, &options->layers[i], error))
+        if (!run_check_rule(run->engine->policy, &options->layers[i], error))
             return false;
     for (int i = 0; i < options->fork_layer_count; i++)
-        if (!check_rule(run, &options->fork_layers[i], error))
+        if (!run_check_rule(run->engine->policy, &options->fork_layers[i], error))
             return false;
     state->knows_layers = true;
     if (options->layer_count > 0)

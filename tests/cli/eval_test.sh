@@ -297,6 +297,12 @@ run export 1 --format safetensors -p O2 -o "$folder/q.safetensors"
 expect_usage_error "no format to write weights in"
 run export 1 -p int8
 expect_usage_error "of weights alone: add --format safetensors"
+for command in "eval 1 -p int8 --quick" "export 1 -p int8 --format safetensors -o $folder/none.safetensors"; do
+    # shellcheck disable=SC2086 # words
+    run $command --layer hed=fp32
+    expect_usage_error "--layer hed: no layer of the model has such a name; did you mean head?"
+done
+[ ! -e "$folder/none.safetensors" ] || fail "a file was written"
 end
 
 begin "in bytes, too, layers are as --layer says, what lies below one as it, and buffers in fp32"

@@ -89,7 +89,8 @@ static bool add_layers(Policy *policy, const RunRecord *run, const SafeHeader *h
 static bool set_layers(Policy *policy, const RunOptions *options, Error *error) {
     bool done = true;
     for (int i = 0; i < options->layer_count && done; i++)
-        done = policy_set(policy, options->layers[i].pattern, options->layers[i].precision, NULL,
+        done = run_check_rule(policy, &options->layers[i], error) &&
+               policy_set(policy, options->layers[i].pattern, options->layers[i].precision, NULL,
                           error);
     return done;
 }

@@ -164,6 +164,15 @@ static void quantise_blocks(const Layout *layout, const float *values, float ten
         }
 }
 
+// Whether a number of a floating format became one that is not finite.
+static bool overflows(Format format, const float *values, const uint8_t *out, int64_t count) {
+    bool does = false;
+    for (int64_t i = 0; i < count && !does; i++)
+        does = isfinite(values[i]) &&
+               !isfinite(format_load(format, out + (size_t)i * format_table[format].bytes));
+    return does;
+}
+
 // Fills `bytes` of elements, `scale_bytes` of scales, and the scale of all, in this order. False:
 // what scaled elements cannot hold, or there was no memory, which `error` says then.
 static bool quantise(const Layout *layout, const float *values, uint8_t *out, Error *error) {
@@ -174,7 +183,11 @@ static bool quantise(const Layout *layout, const float *values, uint8_t *out, Er
     memset(out, 0, layout->bytes);
     if (info->scaled == SCALED_NONE) {
         convert_from_fp32(layout->format, values, out, (size_t)count, OVERFLOW_SATURATES);
-        return true;
+        return !overflows(layout->format, values, out, count) ||
+               error_fail(error, ERROR_FAILED,
+                          "it holds numbers beyond %g, the largest of %s: -p bf16 has room for "
+                          "more, and --layer LAYER=fp32 leaves it out",
+                          format_table[layout->format].largest, format_name(layout->format));
     }
     const float largest = largest_of(values, count);
     if (!isfinite(largest))
@@ -276,7 +289,8 @@ static bool write_numbers(const Writing *writing, const SafeEntry *entry, const 
         Error refused = {0};
         done = quantise(&layout, values, out, &refused) ||
                (refused.code != ERROR_NONE
-                    ? error_fail(error, refused.code, "%.80s: %s", entry->name, refused.text)
+                    ? error_fail(error, refused.code, "%.80s: %s",
+                                 weights_model_name(entry->name, &is_weight), refused.text)
                     : error_fail(error, ERROR_FAILED,
                                  "%.80s: not all of it is finite, which %s cannot hold: --layer "
                                  "LAYER=fp32 leaves it out",

@@ -196,7 +196,8 @@ static void print_weights(void) {
          "Elements are those of `mpbench formats`. The notes (__metadata__) say `quantised`, which "
          "is P,\n`run`, `experiment` and `step`, and as taker/NAME what takes a weight that no "
          "product does.\nWeights that are not finite are refused where "
-         "elements are scaled.\nWhat is in fp32 or 16 bits can be begun with or evaluated again: "
+         "elements are scaled,\nand finite ones beyond what fp16 or bf16 hold.\nWhat is in fp32 or "
+         "16 bits can be begun with or evaluated again: "
          "--weights FILE.");
 }
 

@@ -218,6 +218,35 @@ static void formats_are_those_of_the_policy(void) {
     policy_free(policy);
 }
 
+static void what_16_bits_do_not_hold_is_refused(void) {
+    char path[512], from_path[512];
+    Error error = {0};
+    const float kept = weights[3];
+    snprintf(from_path, sizeof from_path, "%s/from", folder);
+    snprintf(path, sizeof path, "%s/to", folder);
+    const struct {
+        float weight;
+        Format format;
+        const char *refused; // NULL: it is not
+    } cases[] = {{65519, FORMAT_FP16, NULL},
+                 {-65520, FORMAT_FP16, "a.b.weight: it holds numbers beyond 65504, the largest of"},
+                 {-65520, FORMAT_BF16, NULL},
+                 {-65520, FORMAT_INT8, NULL},
+                 {0x1.ffp127f, FORMAT_BF16, "a.b.weight: it holds numbers beyond 3.38953e+38"},
+                 {INFINITY, FORMAT_FP16, NULL}}; // as it was
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        weights[3] = cases[i].weight;
+        SafeFile *from = open_checkpoint(from_path);
+        SafeFile *file = written(from, path, cases[i].format, NULL, &error);
+        CHECK_MESSAGE((file != NULL) == !cases[i].refused, "case %zu: %s", i, error.text);
+        if (cases[i].refused)
+            CHECK_CONTAINS(error.text, cases[i].refused);
+        safe_close(file);
+        safe_close(from);
+    }
+    weights[3] = kept;
+}
+
 // Where nobody sets its layer: an evaluation looks its rows up in fp32.
 static void what_no_product_takes_is_left_alone(void) {
     char path[512], from_path[512];
@@ -250,6 +279,7 @@ int main(void) {
     RUN_TEST(elements_and_scales_make_what_is_multiplied);
     RUN_TEST(rows_of_int8_are_within_half_a_step);
     RUN_TEST(what_no_product_takes_is_left_alone);
+    RUN_TEST(what_16_bits_do_not_hold_is_refused);
     RUN_TEST(vectors_and_layers_that_are_named_stay_as_they_are);
     RUN_TEST(formats_are_those_of_the_policy);
     device_close(ref);

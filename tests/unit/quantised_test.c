@@ -177,6 +177,95 @@ static void rows_of_int8_are_within_half_a_step(void) {
     safe_close(from);
 }
 
+// A convolution's: [out, height, width, in].
+static const int64_t kernel_shape[] = {3, 3, 3, 20};
+enum { KERNEL_ROWS = 27, KERNEL_DEPTH = 20, KERNEL_COUNT = KERNEL_ROWS * KERNEL_DEPTH };
+static float kernel[KERNEL_COUNT];
+
+static SafeFile *written_kernel(Format format) {
+    char path[512], from_path[512], hash[HASH_HEX_SIZE];
+    uint64_t bytes;
+    Error error = {0};
+    snprintf(from_path, sizeof from_path, "%s/from", folder);
+    snprintf(path, sizeof path, "%s/to", folder);
+    for (int i = 0; i < KERNEL_COUNT; i++)
+        kernel[i] = weights[i % COUNT] * (float)(1 + i / KERNEL_DEPTH);
+    SafeWriter *writer = safe_writer_new(from_path, &error);
+    CHECK(safe_declare(writer, "weight/a.b.weight", SAFE_F32, 4, kernel_shape, &error));
+    CHECK(safe_write(writer, kernel, sizeof kernel, &error));
+    CHECK_MESSAGE(safe_finish(writer, hash, &bytes, &error), "%s", error.text);
+    safe_writer_free(writer);
+    SafeFile *from = safe_open(from_path, &error);
+    SafeFile *file = written(from, path, format, NULL, &error);
+    CHECK_MESSAGE(file != NULL, "%s", error.text);
+    safe_close(from);
+    return file;
+}
+
+static void check_shape(SafeFile *file, const char *name, int ndim, const int64_t *shape) {
+    const SafeEntry *entry = safe_header_find(safe_header(file), name);
+    CHECK_MESSAGE(entry && entry->ndim == ndim &&
+                      memcmp(entry->shape, shape, (size_t)ndim * sizeof *shape) == 0,
+                  "the shape of %s", name);
+}
+
+static float largest_in(const float *values, int64_t count) {
+    float largest = 0;
+    for (int64_t i = 0; i < count; i++)
+        largest = fmaxf(largest, fabsf(values[i]));
+    return largest;
+}
+
+static void rows_of_int8_are_those_of_the_first_dimension(void) {
+    int64_t size;
+    SafeFile *file = written_kernel(FORMAT_INT8);
+    const int64_t count = KERNEL_COUNT / kernel_shape[0];
+    check_shape(file, "a.b.weight", 4, kernel_shape);
+    check_shape(file, "a.b.weight.scale", 1, kernel_shape);
+    const int8_t *numbers = read_entry(file, "a.b.weight", &size);
+    const float *steps = read_entry(file, "a.b.weight.scale", &size);
+    for (int i = 0; i < KERNEL_COUNT && numbers && steps; i++) {
+        const float *row = kernel + i / count * count;
+        const double step = (double)largest_in(row, count) / 127;
+        CHECK_NEAR((double)steps[i / count], step, 1e-6 * step);
+        CHECK_NEAR((double)numbers[i] * step, (double)kernel[i], 0.5001 * step);
+    }
+    safe_close(file);
+}
+
+// 20 are a block of 32 that is not full, or one of 16 and one of 4: none goes on in the next row.
+static void blocks_lie_along_the_last_dimension(void) {
+    static const Format formats[] = {FORMAT_MXFP4, FORMAT_NVFP4};
+    for (size_t at = 0; at < sizeof formats / sizeof *formats; at++) {
+        int64_t size;
+        const FormatInfo *info = &format_table[formats[at]];
+        const int64_t block = info->block, blocks = (KERNEL_DEPTH + block - 1) / block;
+        SafeFile *file = written_kernel(formats[at]);
+        check_shape(file, "a.b.weight", 4, (const int64_t[]){3, 3, 3, KERNEL_DEPTH / 2});
+        check_shape(file, "a.b.weight.scale", 4, (const int64_t[]){3, 3, 3, blocks});
+        const uint8_t *numbers = read_entry(file, "a.b.weight", &size);
+        const uint8_t *scales = read_entry(file, "a.b.weight.scale", &size);
+        const float *all = read_entry(file, "a.b.weight.scale_of_all", &size);
+        for (int i = 0; i < KERNEL_COUNT && numbers && scales; i++) {
+            const int64_t row = i / KERNEL_DEPTH, in_row = i % KERNEL_DEPTH;
+            const int64_t own = in_row / block, left = KERNEL_DEPTH - own * block;
+            const double largest = (double)largest_in(kernel + row * KERNEL_DEPTH + own * block,
+                                                      left < block ? left : block);
+            const double scale =
+                format_decode(info->scale, scales[row * blocks + own]) * (all ? (double)*all : 1);
+            const double is =
+                format_decode(info->element, bits_at(numbers + row * KERNEL_DEPTH / 2, in_row, 4));
+            // Powers of two are up to twice as large as is needed, those of e4m3 a 16th off; the
+            // largest elements are 2 apart.
+            CHECK_MESSAGE(largest == 0 ||
+                              (6 * scale <= 2.001 * largest && 6 * scale >= 0.93 * largest),
+                          "%s: a scale of %g for %g", info->name, scale, largest);
+            CHECK_NEAR(is * scale, (double)kernel[i], 1.1 * scale);
+        }
+        safe_close(file);
+    }
+}
+
 static void vectors_and_layers_that_are_named_stay_as_they_are(void) {
     char path[512], from_path[512];
     Error error = {0};
@@ -280,6 +369,8 @@ int main(void) {
     RUN_TEST(rows_of_int8_are_within_half_a_step);
     RUN_TEST(what_no_product_takes_is_left_alone);
     RUN_TEST(what_16_bits_do_not_hold_is_refused);
+    RUN_TEST(rows_of_int8_are_those_of_the_first_dimension);
+    RUN_TEST(blocks_lie_along_the_last_dimension);
     RUN_TEST(vectors_and_layers_that_are_named_stay_as_they_are);
     RUN_TEST(formats_are_those_of_the_policy);
     device_close(ref);

@@ -132,11 +132,13 @@ static const Command commands[] = {
      "where\n"
      "the bits of the loss differ, and beyond noise where two windows of steps in a row differ by "
      "more\n"
-     "than 1 % and 3 standard errors (over several seeds: the 95 % interval of Welch's test). "
-     "Speed "
-     "is\n"
-     "of samples, and of steps where nobody counted those; one that was taken beside other "
-     "programs, or\n"
+     "than 1 % and 3 standard errors (over several seeds: the 95 % interval of Welch's test), or "
+     "where,\n"
+     "of two runs of one seed, the loss of one stays above the other's by as much: of the "
+     "difference step\n"
+     "by step, for a quarter of the steps that both have, which are to be 48 or more. Speed is of\n"
+     "samples, and of steps where nobody counted those; one that was taken beside other programs, "
+     "or\n"
      "another of these runs, is told as what it seemed.",
      2, CLI_MAX_OPERANDS, command_compare},
     {"matrix", FOR_MATRIX, "EXPERIMENT", "every combination as a run, then the comparison",

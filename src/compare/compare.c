@@ -77,15 +77,15 @@ static bool fill_sides(Comparison *comparison, Error *error) {
         side->members = &comparison->members[i];
         side->member_count = 1;
         memcpy(side->label, comparison->runs[i].name, sizeof comparison->runs[i].name);
-        if (!compare_fill_side(comparison, side, &comparison->sides[0], error))
+        if (!compare_fill_side(comparison, side, &comparison->sides[0], error) ||
+            !compare_find_divergence(comparison, side, &comparison->sides[0], error))
             return false;
-        compare_find_divergence(comparison, side, &comparison->sides[0]);
     }
     for (int g = 0; g < comparison->group_count; g++) {
         CompareSide *group = &comparison->groups[g];
-        if (!compare_fill_side(comparison, group, &comparison->groups[0], error))
+        if (!compare_fill_side(comparison, group, &comparison->groups[0], error) ||
+            !compare_find_divergence(comparison, group, &comparison->groups[0], error))
             return false;
-        compare_find_divergence(comparison, group, &comparison->groups[0]);
     }
     return true;
 }

@@ -102,7 +102,12 @@ typedef struct CompareMetric {
 //   two means, from the scatter of the points in the window. A window differs whatever the scatter
 //   where one side is mostly not finite and the other is not, or most points of one are over ten
 //   times the largest of the other, as where a loss grows by the step: `parted` is then the first
-//   step from which on all are so, and a last window alone suffices, however short. -1: never.
+//   step from which on all are so, and a last window alone suffices, however short. Of two runs of
+//   one seed, which share first weights and data, also where the difference of the losses, step by
+//   step, stays on one side: the steps that both have are cut into windows (at most 16, of at least
+//   16 points), and in a quarter of them in a row, in at least 3, its mean is more than 1 % of the
+//   larger loss and more than 3 standard errors (as Student's t has it of so few) by the scatter of
+//   8 batches of neighbours. -1: never.
 typedef struct CompareDivergence {
     bool is_known; // both logged a loss at the same steps
     int64_t different, different_width;

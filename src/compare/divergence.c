@@ -253,20 +253,44 @@ bool compare_is_one_experiment(const Comparison *comparison, const CompareSide *
                   comparison->runs[baseline->members[0]].experiment) == 0;
 }
 
-void compare_find_divergence(const Comparison *comparison, CompareSide *side,
-                             const CompareSide *baseline) {
+// A loss that stays above the other's is no noise, though each moves by far more. Over several
+// seeds the seeds tell what is.
+static bool add_offset(const Comparison *comparison, CompareSide *side, const CompareSide *baseline,
+                       Error *error) {
+    CompareDivergence *divergence = &side->divergence;
+    const int first = baseline->members[0];
+    const bool over_seeds = side->member_count > 1 && baseline->member_count > 1;
+    CompareOffset offset;
+    if (over_seeds || comparison->runs[first].seed != comparison->runs[side->partner].seed)
+        return true;
+    if (!compare_find_offset(&comparison->losses[first], &comparison->losses[side->partner],
+                             &offset))
+        return error_fail(error, ERROR_MEMORY, "no memory to compare the runs");
+    if (offset.since < 0)
+        return true;
+    if (divergence->parted < 0 || offset.since < divergence->parted)
+        divergence->parted = offset.since;
+    divergence->is_parted_at_end |= offset.is_at_end;
+    return true;
+}
+
+bool compare_find_divergence(const Comparison *comparison, CompareSide *side,
+                             const CompareSide *baseline, Error *error) {
     const CompareCurve *a = &comparison->losses[baseline->members[0]];
     side->partner = partner(comparison, side, baseline);
     const CompareCurve *b = &comparison->losses[side->partner];
     side->divergence = (CompareDivergence){.different = -1, .parted = -1};
     if (side->members[0] == baseline->members[0] && side->member_count == baseline->member_count)
-        return;
+        return true;
     if (!compare_is_one_experiment(comparison, side, baseline))
-        return;
+        return true;
     compare_first_difference(a->points, a->count, b->points, b->count, &side->divergence);
     const CompareSide *const sides[2] = {baseline, side};
     find_parting(comparison, &side->divergence, sides);
+    if (!add_offset(comparison, side, baseline, error))
+        return false;
     compare_bound_parting(side, baseline);
+    return true;
 }
 
 void compare_bound_parting(CompareSide *side, const CompareSide *baseline) {

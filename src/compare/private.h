@@ -16,14 +16,23 @@ bool compare_fill_side(Comparison *comparison, CompareSide *side, const CompareS
 // divergence.c: of side against baseline; nothing is known where they are of two experiments.
 bool compare_is_one_experiment(const Comparison *comparison, const CompareSide *side,
                                const CompareSide *baseline);
-void compare_find_divergence(const Comparison *comparison, CompareSide *side,
-                             const CompareSide *baseline);
+bool compare_find_divergence(const Comparison *comparison, CompareSide *side,
+                             const CompareSide *baseline, Error *error) MUST_CHECK;
 // Windows are coarser than steps: one run and another part no sooner than their bits do.
 void compare_bound_parting(CompareSide *side, const CompareSide *baseline);
 // The first point that is not the same in both, among those that cover the same steps. Any point
 // that both have makes it known.
 void compare_first_difference(const SeriesPoint *a, int a_count, const SeriesPoint *b, int b_count,
                               CompareDivergence *divergence);
+// offset.c: whether the loss of one of two runs of a seed stays above that of the other.
+typedef struct CompareOffset {
+    int64_t since; // -1: it does not
+    bool is_at_end;
+} CompareOffset;
+
+// false: no memory.
+bool compare_find_offset(const CompareCurve *a, const CompareCurve *b,
+                         CompareOffset *offset) MUST_CHECK;
 // target.c: of a run whose record was read.
 extern const CompareReach compare_never;
 bool compare_read_reach(Store *store, Comparison *comparison, int run, Error *error) MUST_CHECK;

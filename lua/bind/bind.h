@@ -213,6 +213,9 @@ void bind_push_tensors(lua_State *L, Tensor *const *tensors, int count);
 // Frees what of the tensors of a step nothing refers to any more.
 void bind_collect(lua_State *L, Session *session);
 void bind_collect_step(lua_State *L, Session *session); // the same, when the step is over
+// All that nothing refers to; what comes next is collected as if no step had been before. Gives the
+// bytes of the device that are in use then.
+size_t bind_collect_all(lua_State *L, Session *session);
 // A handle that stands for so many bytes was made.
 void bind_report_pressure(lua_State *L, Session *session, size_t bytes);
 // Of a tensor's handle, counted since the start of the script; and how many from one on are held.

@@ -50,13 +50,12 @@ static size_t bytes_of_device(const Session *session) {
     return allocator_use(session->engine->device->allocator).total_now;
 }
 
-// Gives what is in use then.
-static size_t collect_all(lua_State *L, Session *session) {
+size_t bind_collect_all(lua_State *L, Session *session) {
     lua_gc(L, LUA_GCCOLLECT);
     session->settled_bytes = bytes_of_device(session);
     session->settled_data_bytes = session->data_bytes;
     session->settled_lua_bytes = bytes_of_lua(L);
-    session->made_bytes = 0;
+    session->made_bytes = session->handle_bytes = 0;
     return session->settled_bytes;
 }
 
@@ -85,7 +84,7 @@ static size_t collect(lua_State *L, Session *session) {
                   (of_lua > 2 * session->settled_lua_bytes &&
                    is_much_more(of_lua, session->settled_lua_bytes));
     if (is_due)
-        in_use = collect_all(L, session);
+        in_use = bind_collect_all(L, session);
     if (session->most_bytes < in_use)
         session->most_bytes = in_use;
     return in_use;
@@ -103,7 +102,7 @@ void bind_collect_step(lua_State *L, Session *session) {
     size_t in_use = collect(L, session);
     bool is_clean = in_use < session->kept_bytes + some;
     if (!is_clean && is_cheap_beside(L, session, session->step_bytes)) {
-        session->kept_bytes = in_use = collect_all(L, session);
+        session->kept_bytes = in_use = bind_collect_all(L, session);
         is_clean = true;
     }
     if (session->kept_bytes > in_use)

@@ -237,16 +237,19 @@ function public.look_at_costs(scene, asked, batch)
     names[fp32] = "fp32"
     for _, unit in ipairs(scene.units) do has_kept = has_kept or unit.kept ~= nil end
     for at = 1, has_kept and #asked.formats or 0 do names[fp32 + at] = asked.formats[at] end
-    local rounds = public.in_rounds(#names, function(at)
-        public.set_all(scene.units, names[at], at > fp32)
-        engine.settle()
-        engine.scan_activations()
-    end, function(at)
+    local function set(at) public.set_all(scene.units, names[at], at > fp32) end
+    local function costs()
         for _, tensor in ipairs(scene.tensors) do tensor:zero_grad() end
         core.autocast(scene.spec.loss, scene.model, batch):backward()
-        -- the least: what lies there still of the call before is no need of this one
-        bytes[at] = math.min(bytes[at] or math.maxinteger, engine.scan_activations())
-    end, function(done, of) engine.scan_goes_on("speed", done, of) end)
+    end
+    local rounds = public.in_rounds(#names, function(at)
+        set(at)
+        engine.settle()
+    end, costs, function(done, of) engine.scan_goes_on("speed", done, of) end)
+    for at = 1, #names do -- in passes of their own: in a round it is time that decides what is garbage
+        set(at)
+        bytes[at] = engine.scan_activations(costs)
+    end
     public.set_all(scene.units, "fp32")
     for at = fp32 + 1, #names do engine.scan_lowered(at - fp32, rounds[at], bytes[at]) end
     for at = 1, fp32 do engine.scan_cost(at, rounds[at], bytes[at]) end

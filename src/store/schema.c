@@ -376,7 +376,7 @@ const char *const schema_statements[] = {
     "  format TEXT NOT NULL,\n"
     "  round INTEGER NOT NULL, -- from 0, as in scan_rounds\n"
     "  seconds REAL NOT NULL,\n"
-    "  activations INTEGER NOT NULL, -- bytes, the most at once of all rounds\n"
+    "  activations INTEGER NOT NULL, -- bytes, the most at once of a pass\n"
     "  PRIMARY KEY (scan, format, round)\n"
     ") STRICT, WITHOUT ROWID;\n",
     "CREATE TABLE scan_results ( -- of trainings: what the experiment's `eval` says at their ends\n"

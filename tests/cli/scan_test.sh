@@ -541,6 +541,44 @@ else
     echo "skip damaged tables of scans: no sqlite3 to make them with"
 fi
 
+# Of a model of many small tensors it is Lua's collector that says what lies there at once.
+cat >"$folder/recurrent.lua" <<'LUA'
+local mp = require "mp"
+local nn, F = mp.nn, mp.fn
+return mp.experiment {
+    name = "recurrent", params = { lr = 0.003, batch = 32 },
+    data = function(p)
+        return { train = mp.data.synthetic { shape = { 28, 28 }, classes = 10, count = 2048, batch = p.batch, shuffle = true } }
+    end,
+    model = function()
+        local Net = nn.class "Net"
+        function Net:init() self.cell, self.head = nn.LSTMCell(28, 64), nn.Linear(64, 10) end
+        function Net:forward(x)
+            local h, c
+            for t = 1, 28 do h, c = self.cell(x:slice(2, t, t):reshape(-1, 28), h, c) end
+            return self.head(h)
+        end
+        return Net()
+    end,
+    loss = function(model, b) return F.cross_entropy(model(b.x), b.y) end,
+    optim = function(params, p) return mp.optim.Adam(params, { lr = p.lr }) end,
+}
+LUA
+begin "the activations of a pass are the same each time, and those of a step"
+numbers_of_activations() { grep -o '"activations":[0-9]*' "$folder/out" | cut -d: -f2; }
+for format in fp16 fp32; do
+    run run "$folder/recurrent.lua" -d cpu -p $format --threads 1 --steps 1 --quiet --no-history --json
+    numbers_of_activations | head -1
+done >"$folder/of_steps"
+for time in 1 2 3; do
+    run scan "$folder/recurrent.lua" -d cpu --threads 1 --formats fp16 --quick --quiet --no-history --json
+    expect_status 0
+    numbers_of_activations | paste - "$folder/of_steps" >"$folder/beside_steps"
+    awk '$1 < 0.98 * $2 || $1 > 1.02 * $2 { exit 1 }' "$folder/beside_steps" ||
+        fail "bytes of passes and of steps: $(tr '\n\t' '; ' <"$folder/beside_steps")"
+done
+end
+
 begin "mistakes are told in one line"
 run scan nonsense
 expect_error 2 "nonsense"

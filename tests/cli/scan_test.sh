@@ -532,7 +532,7 @@ if command -v sqlite3 >/dev/null 2>&1; then
     sqlite3 "$folder/cut.db" "DROP TABLE scan_cells"
     run show scan:1 --db "$folder/cut.db"
     expect_error 4 'not their table scan_cells: put back a copy of the file'
-    paced --again --quick --quiet --db "$folder/cut.db" # makes it anew
+    paced --again --quiet --db "$folder/cut.db" # makes it anew
     expect_status 0
     run show scan:last --db "$folder/cut.db"
     expect_status 0
@@ -588,6 +588,11 @@ scan --formats fp32
 expect_error 2 "held against fp32"
 scan --within 0
 expect_error 2 "share of the loss"
+for verifying in "--steps 60" "--seeds 2" "--within 2%"; do
+    # shellcheck disable=SC2086 # two words
+    scan --quick $verifying
+    expect_error 2 "--quick verifies no policy, and ${verifying% *} says how"
+done
 printf 'return { layers = bf16 }\n' >"$folder/bad.lua"
 run run simple --layers "$folder/bad.lua"
 expect_error 2 "bad.lua:1: a text in quotes"

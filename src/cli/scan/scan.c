@@ -47,6 +47,23 @@ static bool add_format(ScanRecord *scan, const char *name, size_t length, Error 
     return true;
 }
 
+// What says how a policy is verified asks for what --quick says not to do.
+static bool is_of_one_mind(const Cli *cli, Error *error) {
+    const struct {
+        const char *name;
+        bool is_given;
+    } verifying[] = {{"--steps", cli->run.steps > 0},
+                     {"--seeds", cli->seeds > 0},
+                     {"--within", cli->within > 0}};
+    for (size_t i = 0; cli->quick && i < sizeof verifying / sizeof *verifying; i++)
+        if (verifying[i].is_given)
+            return error_fail(error, ERROR_USAGE,
+                              "--quick verifies no policy, and %s says how one is verified: leave "
+                              "out one of the two",
+                              verifying[i].name);
+    return true;
+}
+
 static bool read_asked(Scanning *scanning, Error *error) {
     static const Format usual[] = {FORMAT_BF16, FORMAT_FP16, FORMAT_MXFP8};
     const Cli *cli = scanning->cli;
@@ -247,7 +264,8 @@ static bool write_policy(Scanning *scanning, Error *error) {
 static bool run_scan(Scanning *scanning, Error *error) {
     Cli *cli = scanning->cli;
     ScanRecord *record = scanning->record;
-    if (!find_subject(scanning, error) || !read_asked(scanning, error))
+    if (!is_of_one_mind(cli, error) || !find_subject(scanning, error) ||
+        !read_asked(scanning, error))
         return false;
     training_catch_signals();
     if (cli->output && !policy_out_open(&scanning->policy, cli->output, error))

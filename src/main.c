@@ -230,10 +230,11 @@ static const Command commands[] = {
      "policy may be auto, and in `keep_fp32` what to give to --keep-fp32 with the policy. Of a\n"
      "training it has the `outcome` (within, beyond, cannot be told), whether its seeds are "
      "`seeds_alike`\n"
-     "to the bit, what the `metric` is, by which\n"
-     "share that is worse than fp32's, and of each seed; of the policy whether it is `verified`, "
-     "and\n"
-     "where it is not, in `unverified` why.",
+     "to the bit, how many steps each `skipped`, what the `metric` is, by which share that is "
+     "worse\n"
+     "than fp32's, and of each seed; of the policy whether it is `verified`, and where it is not, "
+     "in\n"
+     "`unverified` why.",
      1, 1, command_scan},
     {"claims", FOR_CLAIMS, "[CLAIM ...]", "what people say of mixed precision, tested here",
      "Each sentence with the published figure and its source, the same figure of runs on this\n"

@@ -367,8 +367,8 @@ static int scan_metric(lua_State *L) {
     return 1;
 }
 
-// scan_trained({ format, .. }, seed): loss, seconds and result of a training that was done before,
-// by whatever label; nil: it was not
+// scan_trained({ format, .. }, seed): loss, seconds, result and skipped steps of a training that
+// was done before, by whatever label; nil: it was not
 static int scan_was_trained(lua_State *L) {
     short formats[SCAN_MOST_UNITS];
     check_formats(L, 1, formats);
@@ -381,10 +381,16 @@ static int scan_was_trained(lua_State *L) {
     lua_pushnumber(L, found->seconds);
     if (found->has_result)
         lua_pushnumber(L, found->result);
-    return found->has_result ? 3 : 2;
+    else
+        lua_pushnil(L);
+    if (found->has_skipped)
+        lua_pushinteger(L, found->skipped);
+    else
+        lua_pushnil(L);
+    return 4;
 }
 
-// scan_seed(label, { format, .. }, seed, loss, seconds [, result])
+// scan_seed(label, { format, .. }, seed, loss, seconds [, result [, skipped]])
 static int scan_seed(lua_State *L) {
     Error error = {0};
     short formats[SCAN_MOST_UNITS];
@@ -392,7 +398,9 @@ static int scan_seed(lua_State *L) {
     const ScanSeed found = {.loss = luaL_checknumber(L, 4),
                             .seconds = luaL_checknumber(L, 5),
                             .has_result = !lua_isnoneornil(L, 6),
-                            .result = luaL_optnumber(L, 6, 0)};
+                            .result = luaL_optnumber(L, 6, 0),
+                            .has_skipped = !lua_isnoneornil(L, 7),
+                            .skipped = luaL_optinteger(L, 7, 0)};
     return scan_take_seed(scan_of(L), luaL_checkstring(L, 1), formats, check_seed(L, 3), &found,
                           &error)
                ? 0

@@ -84,10 +84,10 @@ end
 
 local function optimizer(scene) return scene.spec.optim(scene.tensors, scene.params, scene.model, nil) end
 
--- So many steps; the mean loss of the last third, the seconds of a step, by the quickest quarter, and
--- the data.
+-- So many steps; the mean loss of the last third, the seconds of a step, by the quickest quarter, the
+-- data, and how many steps were skipped.
 function public.train(scene, steps, first, seed, tell)
-    local times, sum, counted = {}, 0, 0
+    local times, sum, counted, skipped = {}, 0, 0, 0
     local data = public.fresh_data(scene)
     core.seed(seed)
     engine.scan_forget()
@@ -97,6 +97,7 @@ function public.train(scene, steps, first, seed, tell)
     for b in public.batches_from(data.train, first) do
         local loss = one_step(scene, opt, scaler, b)
         done = done + 1
+        if not scaler:applied(opt) then skipped = skipped + 1 end
         if done > steps - last then
             sum, counted = sum + loss:item(), counted + 1
         end
@@ -107,7 +108,7 @@ function public.train(scene, steps, first, seed, tell)
     end
     if done == 0 then engine.fail "scan: data: the loader `train` gave no batch" end
     table.sort(times)
-    return sum / counted, times[(#times + 3) // 4], data
+    return sum / counted, times[(#times + 3) // 4], data, skipped
 end
 
 -- What `eval` says of the model as it is, of the result that people look at first: of the test data
@@ -185,19 +186,20 @@ end
 local function verify(scene, asked, label, formats, base)
     local own, times, broken = { formats = formats, losses = {}, results = {} }, {}, 0
     for seed = 1, asked.seeds do
-        local loss, seconds, result = engine.scan_trained(formats, seed)
+        local loss, seconds, result, skipped = engine.scan_trained(formats, seed)
         if not loss then
             local name = ("%s, seed %d"):format(label, seed)
             local data
             public.restore(scene.copies)
             set_units(scene, asked, formats)
-            loss, seconds, data = public.train(scene, asked.steps, (seed - 1) * asked.steps, seed, function(step)
+            local first = (seed - 1) * asked.steps
+            loss, seconds, data, skipped = public.train(scene, asked.steps, first, seed, function(step)
                 engine.scan_goes_on("trains " .. name, step, asked.steps)
             end)
             result = result_of(scene, data, function(batches) engine.scan_goes_on("evaluates " .. name, batches) end)
             engine.settle()
         end
-        engine.scan_seed(label, formats, seed, loss, seconds, result)
+        engine.scan_seed(label, formats, seed, loss, seconds, result, skipped)
         own.losses[seed], own.results[seed], times[seed] = loss, result, seconds
         if not passes.is_finite(loss) then broken = broken + 1 end
     end

@@ -367,8 +367,10 @@ static void say_found(const ScanRecord *scan, Phrase *phrase) {
         phrase_add(phrase, " +- %.2f %%", 100 * policy->interval);
     phrase_add(phrase, " of fp32's");
     say_result(scan, policy, phrase);
-    phrase_add(phrase, " over %" PRId64 " steps and %" PRId64 " seed%s", scan->steps, scan->seeds,
-               scan->seeds == 1 ? "" : "s");
+    phrase_add(phrase, " over %" PRId64 " steps", scan->steps);
+    if (scan_most_skipped(policy) > 0)
+        phrase_add(phrase, " (%" PRId64 " skipped)", scan_most_skipped(policy));
+    phrase_add(phrase, " and %" PRId64 " seed%s", scan->seeds, scan->seeds == 1 ? "" : "s");
     if (scan_seeds_are_alike(scan, policy))
         phrase_add(phrase, " that count as one");
     const ScanOutcome outcome = scan_outcome(scan, policy);
@@ -378,6 +380,24 @@ static void say_found(const ScanRecord *scan, Phrase *phrase) {
     else
         phrase_add(phrase, ", %s the %g %% allowed.", scan_outcome_name(outcome),
                    100 * scan->within);
+}
+
+void scan_say_skipped(const ScanRecord *scan, char text[SCAN_VERDICT_SIZE]) {
+    Phrase phrase = phrase_begin(text, SCAN_VERDICT_SIZE);
+    int told = 0;
+    for (int i = 0; i < scan->training_count; i++) {
+        const ScanTraining *training = &scan->trainings[i];
+        const int64_t skipped = scan_most_skipped(training);
+        if (skipped == 0 || training->broken > 0 || !scan_shows_training(scan, training))
+            continue;
+        phrase_add(&phrase, told++ > 0 ? ", %s %" PRId64 : "%s skipped %" PRId64, training->label,
+                   skipped);
+    }
+    if (told > 0)
+        phrase_add(&phrase,
+                   " of %" PRId64 " steps (of a seed, at the most) while the loss scale was found: "
+                   "with more --steps that weighs less.",
+                   scan->steps);
 }
 
 void scan_verdict(const ScanRecord *scan, char text[SCAN_VERDICT_SIZE]) {

@@ -11,6 +11,8 @@ enum { SCAN_VERDICT_SIZE = 512 + RECORD_DIAGNOSIS_SIZE };
 // What to do, in a few words, and what the run that was scanned said of itself, which no format of
 // a layer may mend; "" where nothing was found, or not all of it yet.
 void scan_verdict(const ScanRecord *scan, char text[SCAN_VERDICT_SIZE]);
+// Which trainings skipped steps, how many and what to do; "": none that ended well did.
+void scan_say_skipped(const ScanRecord *scan, char text[SCAN_VERDICT_SIZE]);
 // Units by the worst of their damages, the largest first; as many as the scan has.
 void scan_rank(const ScanRecord *scan, int units[SCAN_MOST_UNITS]);
 // The format that the policy gives a unit: "fp16"; of a norm or an embedding that stays as it is

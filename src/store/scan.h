@@ -60,7 +60,9 @@ typedef struct ScanSeed {
     double loss;    // the mean of the last third of the steps
     double seconds; // a step, by the quickest quarter; of trainings one after the other
     bool has_result;
-    double result; // of the scan's metric, at the end
+    double result;    // of the scan's metric, at the end
+    bool has_skipped; // else it is of before
+    int64_t skipped;  // steps whose gradients were not finite
 } ScanSeed;
 
 // All units in one format, or in those of a policy, trained on from the same state.
@@ -161,6 +163,8 @@ const char *scan_option(const ScanRecord *scan, const char *name);
 bool scan_is_kept(const ScanRecord *scan, int unit); // a norm or an embedding
 // "fp16"; of the index behind the last "fp32".
 const char *scan_format_name(const ScanRecord *scan, int format);
+// The most steps that one of its seeds skipped; 0 also where it is not known.
+int64_t scan_most_skipped(const ScanTraining *training);
 // How many times as fast as in fp32 a pass is with all units in a format, and a step of a training.
 RoundsGain scan_pass_gain(const ScanRecord *scan, int format);
 RoundsGain scan_lowered_gain(const ScanRecord *scan, int format); // with norms and embeddings in it

@@ -261,6 +261,16 @@ static bool take_result(Query *query, ScanRecord *scan) {
     return true;
 }
 
+static bool take_skips(Query *query, ScanRecord *scan) {
+    const int64_t at = query_integer(query, 0), seed = query_integer(query, 1);
+    if (at < 0 || at >= scan->training_count || seed < 1 || seed > SCAN_MOST_SEEDS)
+        return false;
+    ScanSeed *of = &scan->trainings[at].seeds[seed - 1];
+    of->has_skipped = true;
+    of->skipped = query_integer(query, 2);
+    return of->skipped >= 0;
+}
+
 static bool take_told(Query *query, ScanRecord *scan) {
     char text[RECORD_DIAGNOSIS_SIZE];
     query_text(query, 1, text, sizeof text);
@@ -339,6 +349,8 @@ static bool read_parts(Store *store, ScanRecord *scan, Error *error) {
          "SELECT training, seed, name, value, kind, worse, worse_kind, interval FROM scan_results"
          " WHERE scan = ?",
          take_result},
+        {scan_skips_table, "SELECT training, seed, skipped FROM scan_skips WHERE scan = ?",
+         take_skips},
     };
     bool has, done = read_options(store, scan, error);
     for (size_t i = 0; done && i < sizeof parts / sizeof *parts; i++)

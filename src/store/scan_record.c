@@ -141,6 +141,14 @@ RoundsGain scan_step_gain(const ScanRecord *scan, const ScanTraining *training) 
 
 // ---- seeds --------------------------------------------------------------------------------------
 
+int64_t scan_most_skipped(const ScanTraining *training) {
+    int64_t most = 0;
+    for (int i = 0; i < SCAN_MOST_SEEDS; i++)
+        if (training->seeds[i].has_skipped && training->seeds[i].skipped > most)
+            most = training->seeds[i].skipped;
+    return most;
+}
+
 static bool has_same_seeds(const ScanTraining *training) {
     const ScanSeed *first = NULL;
     int count = 0;

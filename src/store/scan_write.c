@@ -16,6 +16,7 @@ const char scan_rounds_table[] = "scan_rounds";
 const char scan_kept_table[] = "scan_kept";
 const char scan_lowered_table[] = "scan_lowered";
 const char scan_results_table[] = "scan_results";
+const char scan_skips_table[] = "scan_skips";
 
 static bool run_query(Query *query, Error *error) {
     query_next(query);
@@ -402,6 +403,25 @@ static bool put_results(Store *store, const ScanRecord *scan, int at, Error *err
                                               training->worse_interval, error));
 }
 
+static bool put_skips(Store *store, const ScanRecord *scan, int at, Error *error) {
+    const ScanTraining *training = &scan->trainings[at];
+    bool done = store_make_table(store, scan_skips_table, error);
+    for (int i = 0; done && i < SCAN_MOST_SEEDS; i++) {
+        Query query;
+        if (!training->seeds[i].has_skipped)
+            continue;
+        if (!query_begin(&query, store, "INSERT OR REPLACE INTO scan_skips VALUES (?, ?, ?, ?)",
+                         error))
+            return false;
+        query_put_integer(&query, scan->id);
+        query_put_integer(&query, at);
+        query_put_integer(&query, i + 1);
+        query_put_integer(&query, training->seeds[i].skipped);
+        done = run_query(&query, error);
+    }
+    return done;
+}
+
 static bool put_training(Store *store, const ScanRecord *scan, int at, Error *error) {
     const ScanTraining *training = &scan->trainings[at];
     char formats[SCAN_FORMATS_SIZE] = "";
@@ -432,7 +452,7 @@ static bool put_training(Store *store, const ScanRecord *scan, int at, Error *er
     bool done = run_query(&query, error);
     for (int seed = 0; done && seed < SCAN_MOST_SEEDS; seed++)
         done = !training->seeds[seed].is_known || put_seed(store, scan, at, seed, error);
-    return done && put_results(store, scan, at, error) &&
+    return done && put_results(store, scan, at, error) && put_skips(store, scan, at, error) &&
            put_rounds(store, scan->id, "step", at, training->rounds, training->round_count, error);
 }
 

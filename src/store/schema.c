@@ -391,6 +391,13 @@ const char *const schema_statements[] = {
     "  interval REAL, -- half of the 95 % interval of `worse`\n"
     "  PRIMARY KEY (scan, training, seed)\n"
     ") STRICT, WITHOUT ROWID;\n",
+    "CREATE TABLE scan_skips ( -- of trainings: steps whose gradients were not finite\n"
+    "  scan INTEGER NOT NULL REFERENCES scans ON DELETE CASCADE,\n"
+    "  training INTEGER NOT NULL,\n"
+    "  seed INTEGER NOT NULL, -- from 1\n"
+    "  skipped INTEGER NOT NULL,\n"
+    "  PRIMARY KEY (scan, training, seed)\n"
+    ") STRICT, WITHOUT ROWID;\n",
     "CREATE TABLE layer_factors ( -- what layers in scaled formats multiplied, of some steps\n"
     "  run INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,\n"
     "  segment INTEGER NOT NULL,\n"

@@ -97,6 +97,11 @@ run scan "$folder/high.lua" -d cpu --threads 1 --quiet --json --formats fp16 --s
 expect_status 0
 ! grep -q '"scale":65536' "$folder/out" || fail "nothing overflowed at the first scale"
 expect_out '"label":"all fp16"[^}]*"diverged":0'
+expect_out '"label":"fp32"[^}]*"skipped":\[0,0,'
+expect_out '"label":"all fp16"[^}]*"skipped":\[[1-4],[1-4],'
+run show scan:last
+expect_status 0
+expect_out '^All fp16 skipped [1-4].* of 4 steps (of a seed, at the most) while the'
 end
 
 begin "of a healthy model every layer may go low"

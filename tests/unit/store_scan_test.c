@@ -340,12 +340,15 @@ static void what_trainings_come_to_is_read_back(void) {
     ScanTraining *training = &scan->trainings[scan->training_count++];
     snprintf(training->label, sizeof training->label, "policy");
     training->seeds[0] = (ScanSeed){.is_known = true, .has_result = true, .result = 1.0 / 3};
-    training->seeds[1] = (ScanSeed){.is_known = true};
+    training->seeds[1] = (ScanSeed){.is_known = true, .has_skipped = true, .skipped = 5};
     training->seeds[2] = (ScanSeed){.is_known = true, .has_result = true, .result = (double)NAN};
     CHECK_DONE(store_put_scan_training(store, scan, 0, &error)); // seeds are lacking
     ScanRecord *read = read_back(store, 1);
     CHECK_TEXT(read->metric, "accuracy");
     CHECK(read->trainings[0].seeds[0].result == 1.0 / 3 && !read->trainings[0].seeds[1].has_result);
+    CHECK(read->trainings[0].seeds[1].has_skipped && read->trainings[0].seeds[1].skipped == 5);
+    CHECK(!read->trainings[0].seeds[0].has_skipped);
+    CHECK_INT(scan_most_skipped(&read->trainings[0]), 5);
     CHECK(read->trainings[0].seeds[2].has_result && isnan(read->trainings[0].seeds[2].result));
     scan_record_free(read);
     training->is_known = true;
@@ -390,11 +393,12 @@ static void what_seeds_that_are_alike_claimed_is_not_read(void) {
     store_close(store);
 }
 
-#define DROP_TABLES                                                           \
-    "DROP TABLE scan_results; DROP TABLE scan_kept; DROP TABLE scan_lowered;" \
-    "DROP TABLE scan_rounds; DROP TABLE scan_seeds;"                          \
-    "DROP TABLE scan_trainings; DROP TABLE scan_readings;"                    \
-    "DROP TABLE scan_cells; DROP TABLE scan_layers; DROP TABLE scan_formats;" \
+#define DROP_TABLES                                                                     \
+    "DROP TABLE scan_skips; DROP TABLE scan_results; DROP TABLE scan_kept; DROP TABLE " \
+    "scan_lowered;"                                                                     \
+    "DROP TABLE scan_rounds; DROP TABLE scan_seeds;"                                    \
+    "DROP TABLE scan_trainings; DROP TABLE scan_readings;"                              \
+    "DROP TABLE scan_cells; DROP TABLE scan_layers; DROP TABLE scan_formats;"           \
     "DROP TABLE scan_options; DROP TABLE scans"
 
 // What it says of speeds is what one time each says, and of trainings what their loss does.
@@ -410,7 +414,7 @@ static void scans_of_before_have_no_rounds(void) {
     CHECK_DONE(store_put_scan_costs(store, scan, &error));
     store_close(store);
     run_sql(path_of("s.db"), "DROP TABLE scan_rounds; DROP TABLE scan_results; DROP TABLE "
-                             "scan_kept; DROP TABLE scan_lowered");
+                             "scan_kept; DROP TABLE scan_lowered; DROP TABLE scan_skips");
     store = store_open(path_of("s.db"), STORE_READ, &error);
     CHECK(store);
     ScanRecord *read = read_back(store, 1);
@@ -464,6 +468,7 @@ static void damage_is_told_with_a_remedy(void) {
          " 0, 0)",
          "no sense"},
         {"INSERT INTO scan_seeds VALUES (1, 7, 1, 0, 'finite', 0)", "no sense"},
+        {"INSERT INTO scan_skips VALUES (1, 7, 1, 5)", "no sense"},
         {"INSERT INTO scan_results VALUES (1, 7, 1, 'x', 0, 'finite', 0, 'finite', 0)", "no sense"},
         {"INSERT INTO scan_kept VALUES (1, 9, 'embedding', 'auto')", "no sense"},
         {"INSERT INTO scan_lowered VALUES (1, 'fp16', 3, 0.1, 7)", "no sense"},

@@ -1,4 +1,5 @@
 // What a scan found, as a table with sentences: as it ends, and as it is kept.
+#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -278,6 +279,11 @@ bool scan_print(const Cli *cli, const ScanRecord *scan, Error *error) {
     if (scan->rounds > 0) {
         snprintf(text, sizeof text, "The first policy did not hold; it was made higher %d time%s.",
                  scan->rounds, scan->rounds == 1 ? "" : "s");
+        cli_print_wrapped(text, 0);
+    }
+    scan_say_skipped(scan, text);
+    if (text[0]) {
+        text[0] = (char)toupper((unsigned char)text[0]);
         cli_print_wrapped(text, 0);
     }
     if (scan->metric[0] && scan_training_of(scan, "fp32") && !scan_result_counts(scan))

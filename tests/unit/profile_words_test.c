@@ -68,6 +68,26 @@ static void products_say_how_far_they_are_from_the_limit(void) {
     CHECK_INT(report.word_count, 1);
 }
 
+static void no_faster_format_is_promised_where_there_is_none(void) {
+    static const struct {
+        double reach;
+        const char *told;
+    } cases[] = {{0.8, "no format is faster on this device, so little is to be gained"},
+                 {0.5, "larger batches gain part of that; no format is faster on this device"},
+                 {0.1, "more rows (a larger batch) or wider layers"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        begin();
+        report.is_fastest[FORMAT_BF16] = true;
+        add_product("wide", 0.5, cases[i].reach, 512);
+        CHECK_CONTAINS(said(), cases[i].told);
+        CHECK(strstr(report.words[0], "a faster format") == NULL);
+    }
+    begin();
+    report.is_fastest[FORMAT_FP32] = true; // another one
+    add_product("wide", 0.5, 0.5, 512);
+    CHECK_CONTAINS(said(), "a faster format, where `mpbench bench` shows one, gains part of that");
+}
+
 static void layers_that_have_little_each_are_told_of_together(void) {
     static const char *const names[] = {"a", "b", "c", "d", "e"};
     begin();
@@ -114,6 +134,7 @@ static void where_nothing_stands_out_the_largest_is_named(void) {
 int main(void) {
     RUN_TEST(narrow_products_are_too_small_to_gain);
     RUN_TEST(products_say_how_far_they_are_from_the_limit);
+    RUN_TEST(no_faster_format_is_promised_where_there_is_none);
     RUN_TEST(layers_that_have_little_each_are_told_of_together);
     RUN_TEST(casts_name_where_most_of_them_are);
     RUN_TEST(what_lies_between_and_what_is_the_steps_is_told);

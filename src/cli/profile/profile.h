@@ -45,6 +45,8 @@ typedef struct ProfileReport {
     double cast_seconds; // also of what rounds factors to scaled elements; NaN: unknown
     double memory_limit; // bytes a second; NaN: not measured
     double product_limit[FORMAT_COUNT]; // multiplications a second; NaN: not measured
+    // Than which the device has no faster one; all false where it was not asked.
+    bool is_fastest[FORMAT_COUNT];
     char words[PROFILE_MOST_WORDS][PROFILE_WORDS_SIZE];
     int word_count;
     StepProfile kept; // of a run that was profiled: what rows name

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "cli/machine/findings.h"
 #include "cli/profile/profile.h"
 #include "kernel/allocator.h"
 #include "measure/limits.h"
@@ -131,6 +132,18 @@ static bool take_rows(const Run *run, const RunProfile *profile, ProfileReport *
     return true;
 }
 
+// As `auto` asks, of what trains.
+static void note_fastest(const Device *device, ProfileReport *report) {
+    double gains[FORMAT_COUNT], most = 1;
+    for (int i = 0; i < FORMAT_COUNT; i++) {
+        const bool trains = findings_trains(device, (Format)i);
+        gains[i] = trains ? device->backend->gain(device, (Format)i) : 0;
+        most = fmax(most, gains[i]);
+    }
+    for (int i = 0; i < FORMAT_COUNT; i++)
+        report->is_fastest[i] = gains[i] >= most;
+}
+
 bool profile_of_training(const Run *run, ProfileReport *report, Error *error) {
     RunProfile profile;
     *report = (ProfileReport){.memory_limit = (double)NAN,
@@ -159,6 +172,7 @@ bool profile_of_training(const Run *run, ProfileReport *report, Error *error) {
     if (!measure_limits(run, report, error))
         return false;
     hold_against_limits(report);
+    note_fastest(run->device, report);
     profile_find_words(report);
     return true;
 }

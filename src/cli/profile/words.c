@@ -127,11 +127,16 @@ static void say_product(ProfileReport *report, const char *name, const ProfileRo
     const double reach = row->limited > 0 ? row->at_limit / row->limited : (double)NAN;
     const char *format = row->from < FORMAT_COUNT ? format_name(row->from) : "";
     const double share = percent(report, row->seconds);
-    const char *remedy = reach >= worth_saying.fast
-                             ? "only a faster format gains here; `mpbench bench` says which are"
-                         : reach < worth_saying.slow
-                             ? "more rows (a larger batch) or wider layers would use what is there"
-                             : "a faster format gains part of that, larger batches another";
+    const bool is_fastest = row->from < FORMAT_COUNT && report->is_fastest[row->from];
+    const char *remedy =
+        reach < worth_saying.slow
+            ? "more rows (a larger batch) or wider layers would use what is there"
+        : reach >= worth_saying.fast
+            ? is_fastest ? "no format is faster on this device, so little is to be gained"
+                         : "only a faster format gains here; `mpbench bench` says which are"
+        : is_fastest ? "larger batches gain part of that; no format is faster on this device"
+                     : "a faster format, where `mpbench bench` shows one, gains part of that, "
+                       "larger batches another";
     if (row->columns < worth_saying.few_columns && !(reach >= worth_saying.fast))
         say(report,
             "%.60s: %.0f %% of the time in products of %lld column%s: too small to gain from lower "

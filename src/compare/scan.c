@@ -394,10 +394,11 @@ void scan_say_skipped(const ScanRecord *scan, char text[SCAN_VERDICT_SIZE]) {
                    skipped);
     }
     if (told > 0)
-        phrase_add(&phrase,
-                   " of %" PRId64 " steps (of a seed, at the most) while the loss scale was found: "
-                   "with more --steps that weighs less.",
-                   scan->steps);
+        phrase_add(
+            &phrase,
+            " of %" PRId64 " steps (of a seed, at the most), in which gradients were not "
+            "finite: where a loss scale is yet to be found, more --steps make that weigh less.",
+            scan->steps);
 }
 
 void scan_verdict(const ScanRecord *scan, char text[SCAN_VERDICT_SIZE]) {

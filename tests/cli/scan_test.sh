@@ -101,7 +101,7 @@ expect_out '"label":"fp32"[^}]*"skipped":\[0,0,'
 expect_out '"label":"all fp16"[^}]*"skipped":\[[1-4],[1-4],'
 run show scan:last
 expect_status 0
-expect_out '^All fp16 skipped [1-4].* of 4 steps (of a seed, at the most) while the'
+expect_out '^All fp16 skipped [1-4].* of 4 steps (of a seed, at the most), in which'
 end
 
 begin "of a healthy model every layer may go low"

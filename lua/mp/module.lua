@@ -274,8 +274,8 @@ method("eval", "", function(self) return set_training(self, false) end)
 -- The precision of this layer and of what lies below it and has none of its own.
 method("precision", "p", function(self, precision)
     engine.check_precision(precision)
-    if self._path and self._path ~= "" then
-        engine.set_precision(self._path, precision)
+    if self._path then
+        engine.set_precision(self._path == "" and "*" or self._path, precision)
     else
         rawset(self, "_precision", precision) -- until the run knows the model
     end
@@ -301,6 +301,7 @@ method("find", "pattern", function(self, glob)
     end
     local found, paths, pattern = {}, {}, pattern_of(glob)
     walk(self, "", function(m, path)
+        if path == "" then path = m._lone_name or "" end
         if path ~= "" then paths[#paths + 1] = path end
         if path ~= "" and path:find(pattern) then found[#found + 1] = m end
     end, {})
@@ -317,6 +318,37 @@ method("find", "pattern", function(self, glob)
 end)
 
 -- ---- registration --------------------------------------------------------------------------------
+
+-- What a model without a name of its own is called that is a layer itself: one that holds parameters,
+-- or that nothing lies below. It is named as a child of a Sequential is, by kind and number.
+local function lone_name(model)
+    local is_bare = #module.children(model) == 0
+    if not is_bare and #own_tensors(model, true) == 0 then return nil end
+    if model._lone_name then return model._lone_name, is_bare end
+    local taken, number = {}, 1
+    for _, layer in ipairs(engine.layers()) do taken[layer.name] = true end
+    local name = model._own_name
+    while not name or taken[name] do
+        name = model._class._kind .. number
+        number = number + 1
+    end
+    return name, is_bare
+end
+
+-- Makes such a model a layer. Its parameters keep their names, by which checkpoints find them, and it
+-- comes behind what lies below it, whose numbers checkpoints go by.
+local function add_lone_layer(model)
+    local name, is_bare = lone_name(model)
+    if not name then return end
+    local layer = engine.add_layer(name, 0)
+    rawset(model, "_lone_name", name)
+    rawset(model, "_layer", layer)
+    if is_bare then rawset(model, "_path", name) end
+    for _, entry in ipairs(own_tensors(model, true)) do
+        local _, norm_or_bias = engine.parameter_name(entry[2])
+        engine.parameter(entry[2], entry[1], layer, norm_or_bias)
+    end
+end
 
 -- Gives every module below `model` its layer, and every parameter its name. `prefix` begins them.
 function module.register(model, prefix)
@@ -357,6 +389,7 @@ function module.register(model, prefix)
             rawset(m, "_precision", nil)
         end
     end, {})
+    if not prefix then add_lone_layer(model) end
 end
 
 strict.seal(module, "mp.module")

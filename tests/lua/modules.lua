@@ -91,6 +91,25 @@ return mp.experiment { name = "modules", precision = { default = "bf16" }, run =
         fails("attempt to call a nil value (field 'paramters')", function() empty.paramters() end)
     end)
 
+    test("a_model_that_is_one_layer_has_a_name", function()
+        local function has(name)
+            for _, layer in ipairs(mp.policy().layers) do if layer.name == name then return true end end
+            return false
+        end
+        local one, two = nn.Linear(4, 2), nn.Linear(4, 2)
+        assert(not has "linear1")
+        run:model(one)
+        run:model(two)
+        assert(has "linear1" and has "linear2")
+        for name in one:named_parameters() do assert(name == "weight" or name == "bias", name) end
+        one:precision "fp32"
+        two:find("linear2"):precision "fp16"
+        local x = mp.randn(2, 4)
+        equal(mp.autocast(function() return one(x) end):dtype(), "fp32")
+        equal(mp.autocast(function() return two(x) end):dtype(), "fp16")
+        fails("linear1: input has 5 features, weight wants 4", one, mp.randn(2, 5))
+    end)
+
     test("a_module_prints_as_a_tree", function()
         equal(tostring(net), table.concat({ "Net", "  body: Sequential",
             "    linear1: Linear [8, 4]", "    relu1: ReLU", "    mid: Linear [8, 8]",

@@ -152,7 +152,8 @@ static const Command commands[] = {
      1, 1, command_matrix},
     {"ctl", FOR_CTL, "RUN VERB [ARGUMENT]", "an order to a run in progress, and its answer",
      "VERB: pause, resume, stop, checkpoint, or set with one of\n"
-     "  layer.PATTERN=P   the precision of the layers so named, as --layer takes it\n"
+     "  layer.PATTERN=P   the precision of the layers so named, as --layer takes it; the answer\n"
+     "                    names what computes in fp32 still, as --keep-fp32 has it\n"
      "  loss_scale=S      a number, or a preset as --loss-scale takes it\n"
      "  lr=X, lr.N=X      the learning rate, of all optimizers or the Nth\n"
      "  recipe.KEY=VALUE  how scaled formats round, as --recipe takes it: recipe.scales=up\n"

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/shortest.h"
+#include "precision/untaken.h"
 #include "run/run_private.h"
 #include "run/twin_private.h"
 
@@ -134,6 +135,25 @@ static void check_recipe(Run *run) {
     run_tell(run, EVENT_LIFE, "", (double)NAN, text);
 }
 
+// ---- a layer that does not take its format ------------------------------------------------------
+
+// None of those that it names: of a pattern for all it goes without saying that norms stay.
+static void check_taken(Run *run, const RunLayerRule *rule) {
+    char text[EVENT_TEXT_SIZE], more[32] = "";
+    const Untaken untaken = untaken_find(run->engine->policy, rule->pattern, rule->precision);
+    const PolicyLayer *layer = policy_layer(run->engine->policy, untaken.layer);
+    if (untaken.count == 0 || untaken.others > 0 || !layer->region.enabled)
+        return;
+    if (untaken.count > 1)
+        snprintf(more, sizeof more, " and %d more", untaken.count - 1);
+    snprintf(text, sizeof text,
+             "--layer%s %.100s%s%.60s=%s: %.60s%s compute%s in %s nevertheless: %s",
+             rule->file ? "s" : "", rule->file ? rule->file : "", rule->file ? ": " : "",
+             rule->pattern, layer_precision_name(rule->precision), layer->name, more,
+             untaken.count > 1 ? "" : "s", format_name(untaken.computed), untaken.why);
+    run_tell(run, EVENT_LIFE, "", (double)NAN, text);
+}
+
 bool run_check_layers(Run *run, Error *error) {
     RunState *state = run_state(run);
     if (state->knows_layers)
@@ -152,10 +172,13 @@ bool run_check_layers(Run *run, Error *error) {
 }
 
 void run_check_setup(RunState *state) {
+    const RunOptions *options = state->run.options;
     check_masters(&state->run);
     check_sizes(&state->run);
     check_scale_of_weights(state);
     check_recipe(&state->run);
+    for (int i = 0; i < options->layer_count; i++)
+        check_taken(&state->run, &options->layers[i]);
 }
 
 // ---- a loop that forgets to ask -----------------------------------------------------------------

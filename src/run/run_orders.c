@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/shortest.h"
+#include "precision/untaken.h"
 #include "run/recorder_private.h"
 #include "run/run_private.h"
 
@@ -74,6 +75,24 @@ static const char *say_scale_wanted(const Run *run, LayerPrecision precision) {
                        : "; its small gradients become 0, since the script has no loss scaler";
 }
 
+// What does not take what it was set to; "": all do, as far as is known.
+static void say_untaken(const Run *run, const Untaken *untaken, bool is_one, char *text,
+                        size_t size) {
+    char more[32] = "";
+    text[0] = '\0';
+    if (untaken->count == 0)
+        return;
+    if (untaken->count > 1)
+        snprintf(more, sizeof more, " and %d more", untaken->count - 1);
+    const bool is_itself = is_one && untaken->count == 1 && untaken->others == 0;
+    snprintf(text, size, ", but %.40s%s%s in %s still: %s",
+             is_itself ? "" : policy_layer(run->engine->policy, untaken->layer)->name, more,
+             is_itself            ? "computes"
+             : untaken->count > 1 ? " compute"
+                                  : " computes",
+             format_name(untaken->computed), untaken->why);
+}
+
 static bool set_layer(Run *run, const char *pattern, const char *value, char *answer) {
     Error error = {0};
     LayerPrecision precision;
@@ -92,9 +111,14 @@ static bool set_layer(Run *run, const char *pattern, const char *value, char *an
         return refuse(answer, &error);
     policy_apply_queued(run->engine->policy);
     bool is_all = strcmp(pattern, "*") == 0, is_one = !strpbrk(pattern, "*?[");
-    ANSWER("%s%.80s %s %s from step %lld on%s", is_one || is_all ? "" : "layers ",
-           is_all ? "all layers" : pattern, is_one ? "is" : "are", layer_precision_name(precision),
-           (long long)run->step + 1, say_scale_wanted(run, precision));
+    const Untaken untaken = untaken_find(run->engine->policy, pattern, precision);
+    const bool is_in_vain = untaken.count > 0 && untaken.others == 0;
+    char but[COMMAND_ANSWER_SIZE];
+    say_untaken(run, &untaken, is_one, but, sizeof but);
+    ANSWER("%s%.80s %s %s%s from step %lld on%s%s", is_one || is_all ? "" : "layers ",
+           is_all ? "all layers" : pattern, is_one ? "is" : "are", is_in_vain ? "set to " : "",
+           layer_precision_name(precision), (long long)run->step + 1, but,
+           is_in_vain ? "" : say_scale_wanted(run, precision));
     return true;
 }
 

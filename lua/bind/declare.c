@@ -113,6 +113,12 @@ static int run_layers_known_call(lua_State *L) {
     return 0;
 }
 
+// replays(): whether it goes through steps that were trained already
+static int run_replays_call(lua_State *L) {
+    lua_pushboolean(L, bind_is_replaying(session_of(L)));
+    return 1;
+}
+
 // options(): what the command line said: {steps, epochs, seed, device, settings = {{key, value},
 // ..}}
 static int run_options_call(lua_State *L) {
@@ -238,6 +244,7 @@ const BindFunction bind_declare_functions[] = {
     {"result_leads", run_leads_call, NULL},
     {"result_falls", run_falls_call, NULL},
     {"layers_known", run_layers_known_call, NULL},
+    {"replays", run_replays_call, NULL},
     {"options", run_options_call, NULL},
     {"add_parameter", run_parameter_call, NULL},
     {"parse_parameter", run_parse_parameter_call, NULL},

@@ -117,11 +117,28 @@ function public.means(f, model, loader, each)
 end
 
 -- Calls f with the loader's first batch, so that what is wrong with it is told before minutes of
--- training. Nothing else comes of it: chance and data go on from where they were.
+-- training. Nothing else comes of it than what it gave: chance and data go on from where they were.
 function public.try(f, model, loader)
+    local means
     engine.tried(function()
-        public.means(f, model, loader, function() return true end)
+        means = public.means(f, model, loader, function() return true end)
     end)
+    return means
+end
+
+-- What the experiment says of a result that is none of `given`; nil: all are. `loss` is one always.
+function public.unknown_result(spec, given)
+    local names, is_known = strict.names_of(given), { loss = true }
+    for _, name in ipairs(names) do is_known[name] = true end
+    local function refusal(field, name)
+        if is_known[name] then return nil end
+        local near = strict.nearest(name, names)
+        if near == "" and #names > 0 then near = "; there are " .. table.concat(names, ", ") end
+        return ("experiment.%s: no result is named %s%s"):format(field, name, near)
+    end
+    local text = spec.leads and refusal("leads", spec.leads)
+    for _, name in ipairs(strict.names_of(spec.results or {})) do text = text or refusal("results", name) end
+    return text or nil
 end
 
 -- ---- batches of other sizes -------------------------------------------------------------------------

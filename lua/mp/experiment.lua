@@ -212,12 +212,17 @@ method("evaluate", "f, ..", function(_, f, ...)
     return table.unpack(results, 2, results.n)
 end)
 
+local results = {} -- the names of those that were given
+
 for _, name in ipairs { "log", "result" } do
     method(name, "{ name = v, .. }", function(_, values)
         if values == nil then
             engine.fail(("run:%s: named values expected, as in { loss = loss }"):format(name))
         end
         engine[name](values)
+        if name == "result" then
+            for key in pairs(values) do results[key] = true end
+        end
     end)
 end
 
@@ -297,7 +302,10 @@ local function run_declared(spec, run)
     local average = decay and core.optim.EMA(model, decay)
     local scaler = scaler_of(spec)
     engine.plan(total, epochs)
-    if spec.eval and type(data.test) == "userdata" then evaluation.try(spec.eval, model, data.test) end
+    if spec.eval and type(data.test) == "userdata" then
+        local unknown = evaluation.unknown_result(spec, evaluation.try(spec.eval, model, data.test))
+        if unknown and not engine.replays() then engine.fail(unknown) end -- a run that has begun goes on
+    end
     local clip_norm = core.optim.clip_norm
     local waiting, steps = 0, 0
     for epoch = 1, epochs do
@@ -350,6 +358,9 @@ function train(spec)
     -- Data that no loader counts: as many as the parameters say a step takes.
     if math.type(batch) == "integer" then engine.samples_a_step(batch) end
     call("run", spec.run, run)
+    -- A run that was cut short may have given none of them.
+    local unknown = next(results) and not engine.reached_limit() and evaluation.unknown_result(spec, results)
+    if unknown then engine.event(unknown) end
 end
 
 return public

@@ -29,6 +29,7 @@ scan() {
     expect_status 0
 }
 write ''
+write_tiny
 
 begin "what leads and which way is better is guessed where no script says it"
 scan
@@ -78,6 +79,30 @@ expect_err 'experiment.results.wobble: "higher" or "lower" expected'
 write 'results = { "wobble" },'
 run run "$folder/says.lua" --steps 1 --quiet
 expect_err 'experiment.results: results by their names expected'
+end
+
+begin "what eval does not give is refused before the first step"
+for said in 'leads = "acuracy", :leads: no result is named acuracy; did you mean accuracy?' \
+    'leads = "nothing", :leads: no result is named nothing; there are accuracy, wobble' \
+    'results = { wobbel = "lower" }, :results: no result is named wobbel; did you mean wobble?'; do
+    write "${said%%:*}"
+    run run "$folder/says.lua" -d cpu --no-history --quiet
+    expect_error 1 "experiment.${said#*:}"
+done
+write 'results = { loss = "lower" }, leads = "loss",' # which eval adds
+run run "$folder/says.lua" -d cpu --no-history --quiet
+expect_status 0
+expect_silent err
+end
+
+begin "what a loop of one's own did not give is told when it has ended"
+sed 's/name = "tiny",/name = "tiny", leads = "anwser",/' "$tiny" >"$folder/leads.lua"
+run run "$folder/leads.lua" --no-history
+expect_status 0
+expect_err '^experiment.leads: no result is named anwser; did you mean answer?$'
+run run "$folder/leads.lua" --no-history --steps 3
+expect_status 0
+! grep -q 'experiment.leads' "$folder/err" || fail "it had no time to"
 end
 
 exit "$failures"

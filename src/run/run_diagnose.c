@@ -135,6 +135,35 @@ static void check_recipe(Run *run) {
     run_tell(run, EVENT_LIFE, "", (double)NAN, text);
 }
 
+// ---- kinds to keep where all are kept
+// -------------------------------------------------------------
+
+// Whether a layer would have what is no product below fp32, were it not kept there.
+static bool is_any_low(const Policy *policy) {
+    const bool is_full = policy_preset(policy)->mode == POLICY_FULL;
+    for (int i = 0; i < policy_layer_count(policy); i++) {
+        const PolicyLayer *layer = policy_layer(policy, i);
+        const AutocastRegion within = {.enabled = true};
+        const Format low = policy_low_format(policy, i, layer->knows_op ? layer->region : within);
+        if (format_is_scaled(low) ? !is_full : format_kept(low) != FORMAT_FP32)
+            return true;
+    }
+    return false;
+}
+
+// A twin may heed it.
+static void check_keep(Run *run) {
+    const char *asked = run->options->keep_fp32;
+    char text[EVENT_TEXT_SIZE];
+    if (!asked || run->options->twin || is_any_low(run->engine->policy))
+        return;
+    snprintf(text, sizeof text,
+             "--keep-fp32 %.100s: nothing heeds it so far: without a layer in bf16 or fp16 (-p, "
+             "--layer) what is no product is in fp32 anyway",
+             asked);
+    run_tell(run, EVENT_LIFE, "", (double)NAN, text);
+}
+
 // ---- a layer that does not take its format ------------------------------------------------------
 
 // None of those that it names: of a pattern for all it goes without saying that norms stay.
@@ -177,6 +206,7 @@ void run_check_setup(RunState *state) {
     check_sizes(&state->run);
     check_scale_of_weights(state);
     check_recipe(&state->run);
+    check_keep(&state->run);
     for (int i = 0; i < options->layer_count; i++)
         check_taken(&state->run, &options->layers[i]);
 }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # shellcheck disable=SC1091,SC2034,SC2154 # what shell.sh sets and reads
 # A layer that is set to a format in which it does not compute: `run` and the answer to `set` say so,
-# and why.
+# and why. And kinds to keep in fp32 where nothing is lower.
 . "$(dirname "$0")/../shell.sh"
 
 cat >"$folder/kept.lua" <<'LUA'
@@ -43,6 +43,16 @@ trains --layer '*=fp16'
 ! grep -q nevertheless "$folder/err" || fail "head takes it"
 trains --layer norm=mxfp8 --recipe norms=scaled
 ! grep -q nevertheless "$folder/err" || fail "the recipe rounds norms"
+end
+
+begin "\`run\` says that --keep-fp32 changes nothing where all is in fp32 anyway"
+trains -p fp32 --keep-fp32 none
+expect_err "^--keep-fp32 none: nothing heeds it so far: without a layer in bf16 or fp16 (-p, --layer) what is no product is in fp32 anyway\$"
+for low in "-p bf16" "-p mxfp8" "-p fp32 --layer head=fp16" "-p fp32 --twin bf16"; do
+    # shellcheck disable=SC2086 # options
+    trains $low --keep-fp32 none
+    ! grep -q "heeds it" "$folder/err" || fail "$low heeds it"
+done
 end
 
 begin "the answer to \`set\` says what does not take its format"

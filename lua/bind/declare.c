@@ -20,6 +20,16 @@ static int run_declare_call(lua_State *L) {
     return 0;
 }
 
+// What the script says, not the command line, is told with the script's name.
+static void check_default(lua_State *L, const Run *run, const char *precision) {
+    Error error = {0};
+    Preset preset;
+    if (precision && !run->options->precision && !run->options->evaluates &&
+        !preset_resolve(precision, run->device, &preset, NULL, 0, &error) &&
+        error.code == ERROR_USAGE)
+        bind_raise(L, &error);
+}
+
 // configure(name, default precision, {{pattern, precision}, ..})
 static int run_configure_call(lua_State *L) {
     enum { MOST = 256 };
@@ -28,6 +38,7 @@ static int run_configure_call(lua_State *L) {
     const char *name = luaL_checkstring(L, 1);
     const char *precision = luaL_optstring(L, 2, NULL);
     luaL_checktype(L, 3, LUA_TTABLE);
+    check_default(L, run, precision);
     RunLayerRule rules[MOST];
     lua_Integer count = (lua_Integer)lua_rawlen(L, 3);
     if (count > MOST)

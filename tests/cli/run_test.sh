@@ -187,6 +187,16 @@ for layer in hed head hed; do
 done
 end
 
+begin "a precision that the script declares and nobody knows is told with the script's name"
+for said in '"fp12"' '{ default = "fp12" }'; do
+    sed "s/name = \"tiny\",/name = \"tiny\", precision = $said,/" "$tiny" >"$folder/unknown.lua"
+    run run "$folder/unknown.lua" --quiet --no-history
+    expect_error 1 "$folder/unknown.lua: precision fp12: not known; one of auto "
+done
+run run "$folder/unknown.lua" --quiet --no-history -p fp32 # which beats it
+expect_status 0
+end
+
 begin "a --layer where the run knows no model says what makes it known"
 sed 's/run:model(\(.*\))$/(\1)/' "$tiny" >"$folder/unknown.lua"
 ! grep -q run:model "$folder/unknown.lua" || fail "the script still makes its model known"

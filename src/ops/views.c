@@ -15,6 +15,7 @@ static bool link_views(Engine *engine, Tensor *base, Tensor **views, int count, 
                          .inputs = &base,
                          .used = &base,
                          .outputs = views};
+    policy_note_view(engine->policy, engine->layer);
     return tape_record(engine->tape, &record, error);
 }
 

@@ -157,6 +157,7 @@ int policy_add_layer(Policy *policy, const char *name, int parent, Error *error)
     }
     int layer = policy->layer_count++;
     policy->layers[layer] = (PolicyLayer){.name = copy, .parent = parent};
+    policy->layers[parent].holds = true;
     for (int i = 0; i < policy->rules.count; i++)
         if (rule_matches(&policy->rules.rules[i], name))
             policy->layers[layer].own = policy->rules.rules[i].precision;
@@ -190,6 +191,7 @@ void policy_note_computed(Policy *policy, int layer, AutocastRegion region, OpId
     policy->knows_autocast |= region.enabled;
     PolicyLayer *noted = &policy->layers[layer];
     bool is_product = class == CLASS_LOW;
+    noted->passes |= class == CLASS_KEEP;
     if (!is_product && ((class != CLASS_FULL && !keeps_weights[op]) || noted->has_products))
         return;
     noted->computed = format_computed(op, region, formats);
@@ -198,6 +200,10 @@ void policy_note_computed(Policy *policy, int layer, AutocastRegion region, OpId
     noted->knows_op = true;
     noted->op = op;
     noted->region = region;
+}
+
+void policy_note_view(Policy *policy, int layer) {
+    policy->layers[layer].passes = true;
 }
 
 bool policy_knows_autocast(const Policy *policy) {
@@ -392,5 +398,6 @@ Format policy_foresee(const Policy *policy, const Preset *preset, int layer) {
     if (noted->knows_op &&
         policy_decide_under(policy, preset, layer, noted->region, noted->op, FORMAT_FP32, &formats))
         return format_computed(noted->op, noted->region, &formats);
-    return policy_low_format(&other, layer, (AutocastRegion){.enabled = true});
+    const Format low = policy_low_format(&other, layer, (AutocastRegion){.enabled = true});
+    return noted->passes && !noted->holds ? format_kept_beside(&other, low) : low;
 }

@@ -31,6 +31,8 @@ typedef struct PolicyLayer {
     // unknown before that, and again when a layer was set.
     Format computed;
     bool knows_computed, has_products;
+    bool holds;  // others lie below it
+    bool passes; // what it is given was looked at, or computed in as it is
     // The operation that this was said of, and where it stood: for policy_foresee. They hold on
     // where a layer was set meanwhile.
     bool knows_op;
@@ -101,10 +103,12 @@ Format policy_state_format(const Policy *policy, int layer, AutocastRegion regio
 // An operation was computed in this layer, as policy_decide had said.
 void policy_note_computed(Policy *policy, int layer, AutocastRegion region, OpId op,
                           const OpFormats *formats);
+// A tensor was looked at in this layer in another shape, and nothing computed.
+void policy_note_view(Policy *policy, int layer);
 // Whether any operation of a layer was, within autocast.
 bool policy_knows_autocast(const Policy *policy);
 // What would be noted of a layer whose operations have been noted, were the preset this one and all
-// else as it is.
+// else as it is. Of one that multiplies nothing, and holds nothing that does, what it is given.
 Format policy_foresee(const Policy *policy, const Preset *preset, int layer);
 // As policy_decide, were the preset this one.
 bool policy_decide_under(const Policy *policy, const Preset *preset, int layer,

@@ -5,13 +5,6 @@
 
 #include "kernel/scale.h"
 
-static bool has_below(const Policy *policy, int layer) {
-    for (int i = 1; i < policy_layer_count(policy); i++)
-        if (policy_layer(policy, i)->parent == layer)
-            return true;
-    return false;
-}
-
 static bool is_set_by(const Policy *policy, int layer, const char *pattern) {
     while (layer > 0 && policy_layer(policy, layer)->own == LAYER_AUTO)
         layer = policy_layer(policy, layer)->parent;
@@ -49,7 +42,7 @@ Untaken untaken_find(const Policy *policy, const char *pattern, LayerPrecision p
     const Format format = layer_precision_format(precision);
     for (int i = 1; i < policy_layer_count(policy); i++) {
         const PolicyLayer *layer = policy_layer(policy, i);
-        if (layer->in_force != precision || !is_set_by(policy, i, pattern) || has_below(policy, i))
+        if (layer->in_force != precision || !is_set_by(policy, i, pattern) || layer->holds)
             continue;
         const Format computed = policy_foresee(policy, policy_preset(policy), i);
         if (!layer->knows_op || computed == format) {

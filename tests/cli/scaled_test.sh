@@ -151,6 +151,39 @@ run help recipes
 expect_out "rounding=nearest|random"
 end
 
+cat >"$folder/passing.lua" <<'LUA'
+local mp = require "mp"
+local nn = mp.nn
+return mp.experiment { name = "passing", run = function(run)
+    local net = run:model(nn.Sequential { nn.Flatten(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 4) })
+    local opt, scaler = mp.optim.SGD(net:parameters(), { lr = 0.1 }), run:scaler()
+    for _ = 1, 3 do
+        opt:zero_grad()
+        local loss = mp.autocast(function()
+            return mp.fn.cross_entropy(net(mp.randn(16, 4, 8)), mp.randint(4, 16))
+        end)
+        scaler:scale(loss):backward()
+        scaler:step(opt)
+        scaler:update()
+        run:log { loss = loss }
+    end
+end }
+LUA
+
+begin "a layer that multiplies nothing is said to be in what it is given, not in blocks"
+for last in mxfp4 bf16; do
+    run run "$folder/passing.lua" -p mxfp4 --layer linear2=$last --dry-run
+    expect_status 0
+    expect_out "^flatten1 .* bf16\$"
+    expect_out "^linear1 .* mxfp4\$"
+    expect_out "^relu1 .* bf16\$"
+    expect_out "^linear2 .* $last\$"
+done
+run run "$folder/passing.lua" -p mxfp4 --quiet --name passing
+run show passing --json
+expect_out '{"name":"relu1","precision":"bf16"}'
+end
+
 begin "a recipe that no layer heeds says so, once training began"
 run run "$folder/small.lua" -p bf16 --recipe rounding=random --set steps=3 --no-history
 expect_status 0

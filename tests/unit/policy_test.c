@@ -427,6 +427,23 @@ static void a_layer_that_multiplies_nothing_is_told_by_its_weights(void) {
     policy_free(policy);
 }
 
+static void a_layer_that_is_no_product_is_in_no_scaled_format(void) {
+    Policy *policy = policy_of("bf16");
+    OpFormats formats;
+    const int block = policy_add_layer(policy, "block", 0, NULL);
+    const int relu = policy_add_layer(policy, "block.relu", block, NULL);
+    const Preset *preset = policy_preset(policy);
+    CHECK(policy_set(policy, "block", LAYER_MXFP4, NULL, NULL));
+    CHECK_INT(policy_foresee(policy, preset, relu), FORMAT_MXFP4); // nothing is known yet
+    for (int layer = block; layer <= relu; layer++) {
+        CHECK(policy_decide(policy, layer, on, OP_relu, FORMAT_BF16, FORMAT_BF16, &formats, NULL));
+        policy_note_computed(policy, layer, on, OP_relu, &formats);
+    }
+    CHECK_INT(policy_foresee(policy, preset, relu), FORMAT_BF16);
+    CHECK_INT(policy_foresee(policy, preset, block), FORMAT_MXFP4); // which is for what it holds
+    policy_free(policy);
+}
+
 int main(void) {
     RUN_TEST(each_class_does_what_the_table_says);
     RUN_TEST(outside_autocast_nothing_is_cast);
@@ -451,5 +468,6 @@ int main(void) {
     RUN_TEST(auto_says_why);
     RUN_TEST(auto_takes_what_the_device_gains_more_from);
     RUN_TEST(a_layer_that_multiplies_nothing_is_told_by_its_weights);
+    RUN_TEST(a_layer_that_is_no_product_is_in_no_scaled_format);
     return test_end();
 }

@@ -94,9 +94,10 @@ int64_t quantised_bytes(Format format, int ndim, const int64_t *shape) {
 
 // ---- in which format ----------------------------------------------------------------------------
 
-// The innermost that has a name here: that of "blocks.1.up.weight" is blocks.1.up. 0: none has.
+// The innermost that has a name here: that of "blocks.1.up.weight" is blocks.1.up. 0: none has. A
+// model that is one layer gives its parameters names of their own alone.
 static int layer_of(const Policy *policy, const char *name) {
-    int layer = 0;
+    int layer = !strchr(name, '.') && policy_layer_count(policy) == 2 ? 1 : 0;
     for (size_t length = strlen(name); length > 0 && layer == 0; length--)
         if (name[length] == '.')
             layer = policy_layer_named(policy, name, length);

@@ -10,10 +10,9 @@
 #include "number/format.h"
 
 // Computes `text` in `format`: every literal and the result of every operation is rounded to it
-// before it is used, as a processor would that has nothing else; what stands behind ^ is computed in
-// double. FORMAT_FP64 gives the double.
-// `left_range` (NULL: unasked) says whether a step became infinite or 0 only because a double has
-// no number so large or so small; a division by zero does not count. False: the text is not an
-// expression; the error names the column, counted from 1.
+// before it is used, as a processor would that has nothing else; what stands behind ^ is computed
+// in double. FORMAT_FP64 gives the double. `left_range` (NULL: unasked) says whether a step became
+// infinite or 0 only because a double has no number so large or so small; a division by zero does
+// not count. False: the text is not an expression; the error names the column, counted from 1.
 MUST_CHECK bool expression_evaluate(const char *text, Format format, Overflow overflow,
                                     double *value, bool *left_range, Error *error);

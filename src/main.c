@@ -136,10 +136,11 @@ static const Command commands[] = {
      "where,\n"
      "of two runs of one seed, the loss of one stays above the other's by as much: of the "
      "difference step\n"
-     "by step, for a quarter of the steps that both have, which are to be 48 or more. Speed is of\n"
-     "samples, and of steps where nobody counted those; one that was taken beside other programs, "
-     "or\n"
-     "another of these runs, is told as what it seemed.",
+     "by step, for a quarter of the steps that both have and for 48 at least. Speed is of "
+     "samples,\n"
+     "and of steps where nobody counted those; one that was taken beside other programs, or "
+     "another\n"
+     "of these runs, is told as what it seemed.",
      2, CLI_MAX_OPERANDS, command_compare},
     {"matrix", FOR_MATRIX, "EXPERIMENT", "every combination as a run, then the comparison",
      "--precision P1,P2 and --set KEY=V1,V2 take several values, --seeds N the seeds 1 to N. "

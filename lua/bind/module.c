@@ -125,9 +125,11 @@ static int mp_layers(lua_State *L) {
     lua_createtable(L, count - 1, 0);
     for (int i = 1; i < count; i++) {
         const PolicyLayer *layer = policy_layer(policy, i);
-        lua_createtable(L, 0, 2);
+        lua_createtable(L, 0, 3);
         lua_pushstring(L, layer->name);
         lua_setfield(L, -2, "name");
+        lua_pushstring(L, layer_precision_name(layer->own));
+        lua_setfield(L, -2, "own");
         lua_pushstring(L, layer_precision_name(layer->in_force));
         lua_setfield(L, -2, "precision");
         lua_rawseti(L, -2, i);

@@ -271,11 +271,28 @@ end
 method("train", "", function(self) return set_training(self, true) end)
 method("eval", "", function(self) return set_training(self, false) end)
 
+-- Of a model without a name of its own the layers at the top that have no precision of their own, or
+-- the one that they were given so before.
+local function set_whole(model, precision)
+    local own = {}
+    for _, layer in ipairs(engine.layers()) do own[layer.name] = layer.own end
+    local function set(path)
+        if path and (own[path] == "auto" or own[path] == model._whole_precision) then
+            engine.set_precision(path, precision)
+        end
+    end
+    set(model._lone_name)
+    for _, child in ipairs(module.children(model)) do set(child[2]._path) end
+    rawset(model, "_whole_precision", precision)
+end
+
 -- The precision of this layer and of what lies below it and has none of its own.
 method("precision", "p", function(self, precision)
     engine.check_precision(precision)
-    if self._path then
-        engine.set_precision(self._path == "" and "*" or self._path, precision)
+    if self._path == "" then
+        set_whole(self, precision)
+    elseif self._path then
+        engine.set_precision(self._path, precision)
     else
         rawset(self, "_precision", precision) -- until the run knows the model
     end

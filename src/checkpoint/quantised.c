@@ -186,9 +186,12 @@ static bool quantise(const Layout *layout, const float *values, uint8_t *out, Er
         convert_from_fp32(layout->format, values, out, (size_t)count, OVERFLOW_SATURATES);
         return !overflows(layout->format, values, out, count) ||
                error_fail(error, ERROR_FAILED,
-                          "it holds numbers beyond %g, the largest of %s: -p bf16 has room for "
-                          "more, and --layer LAYER=fp32 leaves it out",
-                          format_table[layout->format].largest, format_name(layout->format));
+                          "it holds numbers beyond %g, the largest of %s: %s--layer LAYER=fp32 "
+                          "leaves it out",
+                          info->largest, format_name(layout->format),
+                          info->largest < format_table[FORMAT_BF16].largest
+                              ? "-p bf16 has room for more, and "
+                              : "");
     }
     const float largest = largest_of(values, count);
     if (!isfinite(largest))

@@ -113,10 +113,12 @@ static void find_in_batches(const Batch *batches, int windows, CompareOffset *of
         look_at_window(&batches[w * WINDOW_BATCHES], critical, &leans, &stays);
         in_a_row = stays == 0 ? 0 : stays == side ? in_a_row + 1 : 1;
         side = stays;
-        if (found != 0 || in_a_row < needed)
+        if (in_a_row < needed)
             continue;
-        found = side;
-        // Windows are coarse: the first batch from which on all are on that side.
+        found = side; // the last of several rows, which may lie on either side
+        if (offset->since >= 0)
+            continue;
+        // Windows are coarse: back from there to the first batch of those that are on that side.
         int at = (w - needed + 2) * WINDOW_BATCHES - 1;
         while (at > 0 && side_of(batches[at - 1].difference, batches[at - 1].size) == side)
             at--;

@@ -135,8 +135,7 @@ static void check_recipe(Run *run) {
     run_tell(run, EVENT_LIFE, "", (double)NAN, text);
 }
 
-// ---- kinds to keep where all are kept
-// -------------------------------------------------------------
+// ---- kinds to keep where all are kept -----------------------------------------------------------
 
 // Whether a layer would have what is no product below fp32, were it not kept there.
 static bool is_any_low(const Policy *policy) {

@@ -79,6 +79,7 @@ expect_status 0
 expect_out "the gradients of linear1,"
 run scan "$folder/bare.lua" -d cpu --steps 4 --formats fp32,bf16 --quiet
 expect_status 0
+expect_out "^linear1 "
 end
 
 begin "what a model holds beside its layers is one too, behind them"
@@ -93,5 +94,16 @@ begin "the precision of a whole model holds for all of it, where the run knows i
 run run "$folder/both.lua" -d cpu -p fp16 --quiet --set whole=bf16 --json
 expect_status 0
 expect_out '"layers":\[{"name":"head","precision":"bf16"},{"name":"both1","precision":"bf16"}\]'
+end
+
+begin "what has a precision of its own keeps it, and so does another model"
+run run "$folder/both.lua" -d cpu -p fp16 --quiet --set whole=bf16 --layer head=fp32 --json
+expect_out '"layers":\[{"name":"head","precision":"fp32"},{"name":"both1","precision":"bf16"}\]'
+sed -e 's/local net = .*/local net, other = run:model(Both()), run:model(mp.nn.Linear(8, 4), "other"); net:find("head"):precision "fp32"/' \
+    -e 's/then net:precision(run.params.whole)/then net:precision "fp8" net:precision(run.params.whole)/' \
+    "$folder/both.lua" >"$folder/two.lua"
+run run "$folder/two.lua" -d cpu -p fp16 --quiet --set whole=bf16 --json
+expect_status 0
+expect_out '"layers":\[{"name":"head","precision":"fp32"},{"name":"both1","precision":"bf16"},{"name":"other","precision":"fp16"}\]'
 end
 exit "$failures"

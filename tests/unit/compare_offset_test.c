@@ -89,6 +89,18 @@ static void the_step_from_which_it_does_is_found(void) {
     CHECK(!found.is_parted_at_end);
 }
 
+// A slower start and a better end: apart all the time, though not on one side.
+static void a_loss_that_changes_sides_is_apart_at_the_end(void) {
+    double one[MOST], other[MOST];
+    fill_common(one, 400);
+    for (int i = 0; i < 400; i++)
+        other[i] = one[i] + (i < 120 ? 0.1 : -0.1) + 0.02 * chance(i);
+    const CompareDivergence found =
+        divergence_of(curve_of(one, 400, 1), curve_of(other, 400, 1), 1);
+    CHECK_INT(found.parted, 1);
+    CHECK(found.is_parted_at_end);
+}
+
 static void other_seeds_are_no_pair(void) {
     CHECK_INT(of_offset(400, 1, MOST, 0.075, 0.025, 2).parted, -1);
 }
@@ -149,6 +161,7 @@ static void steps_that_are_not_finite_are_left_out(void) {
 int main(void) {
     RUN_TEST(a_loss_that_stays_above_parts);
     RUN_TEST(the_step_from_which_it_does_is_found);
+    RUN_TEST(a_loss_that_changes_sides_is_apart_at_the_end);
     RUN_TEST(other_seeds_are_no_pair);
     RUN_TEST(trainings_that_wander_about_each_other_do_not_part);
     RUN_TEST(sums_of_steps_are_held_against_the_same_steps);

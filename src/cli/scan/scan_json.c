@@ -124,11 +124,13 @@ static void write_trainings(JsonWriter *json, const ScanRecord *scan) {
             if (training->seeds[seed].is_known)
                 json_number(json, training->seeds[seed].loss);
         json_end_array(json);
-        json_key(json, "skipped"); // of each seed, where it is known
+        json_key(json, "skipped"); // null: an older version did not count
         json_begin_array(json);
         for (int seed = 0; seed < SCAN_MOST_SEEDS; seed++)
-            if (training->seeds[seed].has_skipped)
+            if (training->seeds[seed].is_known && training->seeds[seed].has_skipped)
                 json_integer(json, training->seeds[seed].skipped);
+            else if (training->seeds[seed].is_known)
+                json_null(json);
         json_end_array(json);
         json_put_boolean(json, "seeds_alike", scan_seeds_are_alike(scan, training));
         json_end_object(json);

@@ -184,15 +184,21 @@ static void print_notes(const Terminal *terminal, const Evaluations *all) {
         has_own = has_own || all->formats[i].is_own;
     phrase_add(&phrase, "%s", has_own ? "; * what the run was trained in" : "");
     print_line(terminal, text);
-    if (first->one_fails[0]) {
+    for (int i = 0; i < all->count; i++) {
+        const char *why = all->formats[i].found.one_fails;
+        if (!why[0])
+            continue;
         snprintf(text, sizeof text,
-                 "A single sample was not timed, since the model fails on it: %s",
-                 first->one_fails);
+                 "A single sample was not timed, since the model fails on it (in %s): %s",
+                 all->formats[i].precision, why);
         print_line(terminal, text);
+        break; // the others mostly fail alike
     }
     if (first->takers_unknown)
-        print_line(terminal, "Weights: these do not say which of them no product takes; embeddings "
-                             "are counted in the format, though they were in fp32 here.");
+        print_line(terminal,
+                   "Weights: these do not say which of them no product takes; embeddings, "
+                   "if there are any, are counted in the format, though they were in "
+                   "fp32 here.");
     text_load(busy, all->others);
     if (busy[0]) {
         phrase = phrase_begin(text, sizeof text);

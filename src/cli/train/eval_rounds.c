@@ -17,8 +17,10 @@ static bool is_timed(const Evaluated *format, EvaluationCall what) {
 }
 
 // A model that parts its batch, or takes none but whole ones, is timed without a single sample.
+// What the machine lacks is no fault of the model's.
 static bool leaves_one_out(Evaluated *format, EvaluationCall what, const Error *error) {
-    if (what != EVALUATION_ONE || format->found.batch == 1 || run_stop_requested())
+    if (what != EVALUATION_ONE || format->found.batch == 1 || run_stop_requested() ||
+        error->code == ERROR_MEMORY || error->code == ERROR_UNAVAILABLE)
         return false;
     utf8_copy(format->found.one_fails, sizeof format->found.one_fails,
               error->text[0] ? error->text : "it fails");

@@ -94,10 +94,33 @@ int64_t quantised_bytes(Format format, int ndim, const int64_t *shape) {
 
 // ---- in which format ----------------------------------------------------------------------------
 
-// The innermost that has a name here: that of "blocks.1.up.weight" is blocks.1.up. 0: none has. A
-// model that is one layer gives its parameters names of their own alone.
-static int layer_of(const Policy *policy, const char *name) {
-    int layer = !strchr(name, '.') && policy_layer_count(policy) == 2 ? 1 : 0;
+// Whether a weight lies below the layer.
+static bool has_weights(const SafeHeader *from, const char *layer) {
+    const size_t length = strlen(layer);
+    bool is_weight;
+    for (int i = 0; i < from->count; i++) {
+        const char *name = weights_model_name(from->entries[i].name, &is_weight);
+        if (name && strncmp(name, layer, length) == 0 && name[length] == '.')
+            return true;
+    }
+    return false;
+}
+
+// That of what a model without a name holds itself, which bears no layer's name: it stands behind
+// all that lie below the model.
+static int lone_layer(const Policy *policy, const SafeHeader *from) {
+    int layer = policy_layer_count(policy) - 1;
+    while (layer > 0 && (policy_layer(policy, layer)->parent != 0 ||
+                         has_weights(from, policy_layer(policy, layer)->name)))
+        layer--;
+    return layer;
+}
+
+// The innermost that has a name here: that of "blocks.1.up.weight" is blocks.1.up. 0: none has.
+static int layer_of(const Policy *policy, const SafeHeader *from, const char *name) {
+    int layer = 0;
+    if (!strchr(name, '.'))
+        return lone_layer(policy, from);
     for (size_t length = strlen(name); length > 0 && layer == 0; length--)
         if (name[length] == '.')
             layer = policy_layer_named(policy, name, length);
@@ -106,7 +129,7 @@ static int layer_of(const Policy *policy, const char *name) {
 
 Format quantised_format(const Policy *policy, const SafeHeader *from, const char *name,
                         bool is_weight) {
-    const int layer = is_weight ? layer_of(policy, name) : 0;
+    const int layer = is_weight ? layer_of(policy, from, name) : 0;
     const bool is_set = policy_layer(policy, layer)->in_force != LAYER_AUTO;
     if (!is_weight || (!is_set && weights_taker(from, name)))
         return FORMAT_FP32;

@@ -96,6 +96,17 @@ expect_status 0
 expect_out '"layers":\[{"name":"head","precision":"bf16"},{"name":"both1","precision":"bf16"}\]'
 end
 
+begin "\`export\` writes what a model holds beside its layers in the format of its own"
+sed 's/mp.nn.Parameter(mp.zeros(8))/mp.nn.Parameter(mp.zeros(16, 8))/; s/self.head(x + /self.head(F.relu(x) + /; s/^local mp = .*/&\nlocal F = mp.fn/' \
+    "$folder/both.lua" >"$folder/wide.lua"
+run run "$folder/wide.lua" -d cpu -p fp16 --quiet --checkpoint-every 4
+expect_status 0
+run export @last --format safetensors -p fp16 --layer both1=fp32 -o "$folder/wide.safetensors"
+expect_status 0
+grep -aq '"shift":{"dtype":"F32"' "$folder/wide.safetensors" || fail "what was to be fp32 is not"
+grep -aq '"head.weight":{"dtype":"F16"' "$folder/wide.safetensors" || fail "head is not in fp16"
+end
+
 begin "what has a precision of its own keeps it, and so does another model"
 run run "$folder/both.lua" -d cpu -p fp16 --quiet --set whole=bf16 --layer head=fp32 --json
 expect_out '"layers":\[{"name":"head","precision":"fp32"},{"name":"both1","precision":"bf16"}\]'

@@ -102,8 +102,7 @@ static bool is_typed(const RunRecord *run, const char *layer) {
         char pattern[RECORD_TEXT_SIZE];
         snprintf(pattern, sizeof pattern, "%.*s", equals ? (int)(equals - option->value) : 0,
                  option->value);
-        if (strcmp(option->name, "layers") == 0 ||
-            (strcmp(option->name, "layer") == 0 && fnmatch(pattern, layer, 0) == 0))
+        if (strcmp(option->name, "layer") == 0 && fnmatch(pattern, layer, 0) == 0)
             return true;
     }
     return false;

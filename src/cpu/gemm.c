@@ -11,7 +11,6 @@ enum {
     // Panels of B stream by from the second-level cache, where a block of so many bytes stays while
     // the rows of A pass.
     B_BLOCK_BYTES = 896 << 10,
-    TILES_TOGETHER = 8, // of A, packed in one sweep
     // An operand of so many bytes is read where it lies.
     DIRECT_BYTES = 32 << 10,
     PAGE = 4096,
@@ -126,7 +125,8 @@ static void block_a(Plan *plan, const Gemm *gemm, int64_t depth) {
         plan->a_stride = gemm_divide_up(depth, vector) * vector;
         plan->a_stride += is_crowded(plan->a_stride) ? vector : 0;
     }
-    plan->row_block = gemm_smaller(plan->rows, (int64_t)TILES_TOGETHER * kernels->tile_rows);
+    plan->row_block =
+        gemm_smaller(plan->rows, (int64_t)kernels->tiles_together * kernels->tile_rows);
     plan->a_bytes = whole_lines(plan->row_block * (plan->a_stride ? plan->a_stride : depth) +
                                 kernels->vector_columns);
 }

@@ -54,11 +54,12 @@ typedef struct GemmSource {
 } GemmSource;
 
 typedef struct GemmKernels {
-    Format format;     // of the numbers in a word
-    int word_numbers;  // how many it holds
-    int depth_block;   // so many words of a tile of A stay near while panels of B stream by
-    int tile_rows;     // the most rows of one register tile
-    int panel_columns; // a multiple of vector_columns
+    Format format;      // of the numbers in a word
+    int word_numbers;   // how many it holds
+    int depth_block;    // so many words of a tile of A stay near while panels of B stream by
+    int tile_rows;      // the most rows of one register tile
+    int tiles_together; // of A, packed in one sweep
+    int panel_columns;  // a multiple of vector_columns
     int vector_columns;
     void (*multiply)(const GemmBlock *block);
     // The second half of multiply, for sums[row * sums_row + column] from elsewhere: read in

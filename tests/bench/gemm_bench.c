@@ -156,6 +156,12 @@ static OurJob new_ours(const Shape *s, Format format, bool pairs, int threads,
     return job;
 }
 
+// Where lines of the cache begin, as tensors do.
+static void *new_operand(int64_t count, size_t each) {
+    enum { LINE = 64 };
+    return aligned_alloc(LINE, ((size_t)count * each + LINE - 1) / LINE * LINE);
+}
+
 static void print_rate(const Job *job, double rate) {
     if (job->run)
         printf(" %11.1f", rate);
@@ -183,8 +189,8 @@ int main(int argc, char **argv) {
         void *data[3], *half[3];
         int64_t counts[3] = {s->m * s->k, s->k * s->n, s->m * s->n};
         for (int j = 0; j < 3; j++) {
-            float *numbers = data[j] = malloc((size_t)counts[j] * sizeof(float));
-            uint16_t *halves = half[j] = malloc((size_t)counts[j] * sizeof(uint16_t));
+            float *numbers = data[j] = new_operand(counts[j], sizeof(float));
+            uint16_t *halves = half[j] = new_operand(counts[j], sizeof(uint16_t));
             for (int64_t e = 0; e < counts[j]; e++) {
                 numbers[e] = (float)(e * 7919 % 1000) / 1000;
                 halves[e] = (uint16_t)(0x3800 + e * 7919 % 900); // ordinary in both formats

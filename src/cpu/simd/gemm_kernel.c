@@ -18,7 +18,15 @@ enum { TILE_ROWS = 8 };
 enum { TILE_ROWS = 5 };
 #endif
 enum { TILE_VECTORS = 2, PANEL_COLUMNS = TILE_VECTORS * LANES };
-// Packed panels of B come from the second-level cache, faster when they are called for in time.
+// So many tiles of A meet a panel of B before the next one comes. A panel that fits into the
+// first-level cache stays there meanwhile, and the tiles come from the second; a larger one streams
+// by from the second-level cache, for a tile that stays.
+#if defined(__AVX512F__)
+enum { TILES_NEAR = 1 };
+#else
+enum { TILES_NEAR = 16 };
+#endif
+// Panels that stream come faster when they are called for in time.
 enum { STEPS_AHEAD = 16 };
 
 // Where a tile reads, and its place in the block.
@@ -111,7 +119,9 @@ ALWAYS_INLINE void multiply_step(const Steps *at, const int rows, const int vect
                                  Vector sums[TILE_ROWS][TILE_VECTORS]) {
     Vector line[TILE_VECTORS];
     UNROLL for (int j = 0; j < vectors; j++) line[j] = vector_load(at->b + j * LANES);
-    UNROLL for (int j = 0; j < vectors; j++) __builtin_prefetch(at->b + at->ahead + j * LANES);
+    if (TILES_NEAR == 1) {
+        UNROLL for (int j = 0; j < vectors; j++) __builtin_prefetch(at->b + at->ahead + j * LANES);
+    }
     UNROLL for (int i = 0; i < rows; i++) {
         Vector word = word_to_all(at->a[i / 5] + i % 5 * at->a_row);
         UNROLL for (int j = 0; j < vectors; j++) sums[i][j] =
@@ -231,8 +241,7 @@ static int tile_columns(const GemmBlock *block, int64_t column) {
     return (int)(left < PANEL_COLUMNS ? left : PANEL_COLUMNS);
 }
 
-// A tile of A stays in the first-level cache while the panels of B stream by, and the rows of C
-// that it fills are written from left to right.
+// The rows of C are written from left to right, those of some tiles together.
 static void multiply_block(const GemmBlock *block) {
     // bf16 too where pairs are multiplied: an instruction rounds to it there.
     bool in_c = block->c_format == FORMAT_FP32 ||
@@ -240,14 +249,7 @@ static void multiply_block(const GemmBlock *block) {
     bool simple = in_c && (!block->last || block->activation <= GEMM_ACTIVATION_RELU);
     bool has_bias = block->bias && block->last;
     Tile tile = {.a_row = block->a_row, .a_step = block->a_step};
-    for (int64_t rows; tile.row < block->rows; tile.row += rows) {
-        rows = gemm_next_rows(block->rows - tile.row, TILE_ROWS);
-        tile.a = block->a + tile.row * block->a_row;
-        if (block->a_packed) {
-            tile.a = block->a + tile.row * block->depth;
-            tile.a_row = 1;
-            tile.a_step = rows;
-        }
+    for (int64_t first = 0; first < block->rows && block->columns > 0; first = tile.row) {
         tile.b = block->b;
         for (tile.column = 0; tile.column < block->columns; tile.column += PANEL_COLUMNS) {
             float bias[PANEL_COLUMNS];
@@ -255,8 +257,19 @@ static void multiply_block(const GemmBlock *block) {
             if (has_bias)
                 load_bias(bias, block, &tile);
             int vectors = (tile.columns + LANES - 1) / LANES;
-            tile_functions[rows - 1][vectors - 1](block, &tile, has_bias ? bias : NULL,
-                                                  simple && tile.columns == vectors * LANES);
+            tile.row = first;
+            for (int i = 0; i < TILES_NEAR && tile.row < block->rows; i++) {
+                const int64_t rows = gemm_next_rows(block->rows - tile.row, TILE_ROWS);
+                tile.a = block->a + tile.row * block->a_row;
+                if (block->a_packed) {
+                    tile.a = block->a + tile.row * block->depth;
+                    tile.a_row = 1;
+                    tile.a_step = rows;
+                }
+                tile_functions[rows - 1][vectors - 1](block, &tile, has_bias ? bias : NULL,
+                                                      simple && tile.columns == vectors * LANES);
+                tile.row += rows;
+            }
             tile.b += block->b_panel;
         }
     }
@@ -279,6 +292,7 @@ const GemmKernels ISA_NAME(gemm_kernels) = {
     .word_numbers = WORD_NUMBERS,
     .depth_block = WORD_NUMBERS == 2 ? 768 : 384,
     .tile_rows = TILE_ROWS,
+    .tiles_together = TILES_NEAR > 8 ? TILES_NEAR : 8,
     .panel_columns = PANEL_COLUMNS,
     .vector_columns = LANES,
     .multiply = multiply_block,

@@ -56,7 +56,7 @@ typedef struct GemmSource {
 typedef struct GemmKernels {
     Format format;      // of the numbers in a word
     int word_numbers;   // how many it holds
-    int depth_block;    // so many words of a tile of A stay near while panels of B stream by
+    int depth_block;    // so many words of a tile of A and a panel of B are near at a time
     int tile_rows;      // the most rows of one register tile
     int tiles_together; // of A, packed in one sweep
     int panel_columns;  // a multiple of vector_columns

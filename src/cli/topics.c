@@ -177,8 +177,9 @@ static void print_weights(void) {
          "that\nproducts take are in P, but for layers that the script or --layer PATTERN=P sets "
          "to another, with\nwhat lies below them. All else is in fp32, as where `mpbench eval` "
          "computes in P: biases, norms,\nbuffers, and embeddings, which --layer NAME=P puts into "
-         "P, too. What --layer said when the run was\ntrained holds in the run's own precision. "
-         "P is one of");
+         "P, too. What --layer said when the run was\ntrained holds in the run's own precision. A "
+         "layer that was set while it trained (`ctl`, the screen)\nis as it was left; an "
+         "evaluation does not know of that. P is one of");
     printf("%s.\n\n", format_list(list, quantised_is_written, ", ", ", "));
     puts("A number is element * scale [* scale_of_all]. Of a weight W of shape [N, .., D]:\n\n"
          "  fp32 and those of 16 bits W as it is named there\n"

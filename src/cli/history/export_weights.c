@@ -176,7 +176,7 @@ static bool note(SafeWriter *writer, const Export *export, const SafeHeader *hea
     if (!weights_takers_are_known(header) && format != FORMAT_FP32)
         fprintf(stderr,
                 "mpbench: export: the checkpoint does not say which weights no product takes: "
-                "embeddings are in %s, too; --layer NAME=fp32 leaves one out\n",
+                "embeddings, if there are any, are in %s, too; --layer NAME=fp32 leaves one out\n",
                 format_name(format));
     return note_takers(writer, header, error) &&
            safe_note(writer, "quantised", format_name(format), error) &&

@@ -26,6 +26,8 @@ enum { TILES_NEAR = 1 };
 #else
 enum { TILES_NEAR = 16 };
 #endif
+// In one sweep, in which transposed rows are read in pieces so much longer.
+enum { TILES_PACKED = TILES_NEAR > 8 ? TILES_NEAR : 8 };
 // Panels that stream come faster when they are called for in time.
 enum { STEPS_AHEAD = 16 };
 
@@ -292,7 +294,7 @@ const GemmKernels ISA_NAME(gemm_kernels) = {
     .word_numbers = WORD_NUMBERS,
     .depth_block = WORD_NUMBERS == 2 ? 768 : 384,
     .tile_rows = TILE_ROWS,
-    .tiles_together = TILES_NEAR > 8 ? TILES_NEAR : 8,
+    .tiles_together = TILES_PACKED,
     .panel_columns = PANEL_COLUMNS,
     .vector_columns = LANES,
     .multiply = multiply_block,

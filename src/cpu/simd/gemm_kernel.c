@@ -38,6 +38,18 @@ typedef struct Tile {
     int columns; // 1 .. PANEL_COLUMNS
 } Tile;
 
+// Whether sums become numbers of this format by an instruction, so that they need not leave their
+// registers before.
+ALWAYS_INLINE bool rounds_at_once(Format format) {
+    if (format == FORMAT_BF16)
+        return WORD_NUMBERS == 2;
+#if defined(__F16C__) || defined(__aarch64__)
+    return true;
+#else
+    return format == FORMAT_FP32;
+#endif
+}
+
 // The sums' way out when nothing but additions and RELU lie on it, to whole vectors of C.
 ALWAYS_INLINE void finish_in_registers(const GemmBlock *block, const Tile *tile, const int rows,
                                        const int vectors, Vector sums[TILE_ROWS][TILE_VECTORS],
@@ -182,8 +194,12 @@ ALWAYS_INLINE void multiply_tile(const GemmBlock *block, const Tile *tile, const
         finish_in_registers(block, tile, rows, vectors, sums, bias, FORMAT_FP32);
         return;
     }
-    if (in_registers && WORD_NUMBERS == 2) {
+    if (in_registers && rounds_at_once(FORMAT_BF16) && block->c_format == FORMAT_BF16) {
         finish_in_registers(block, tile, rows, vectors, sums, bias, FORMAT_BF16);
+        return;
+    }
+    if (in_registers && rounds_at_once(FORMAT_FP16)) {
+        finish_in_registers(block, tile, rows, vectors, sums, bias, FORMAT_FP16);
         return;
     }
     float spilled[TILE_ROWS][PANEL_COLUMNS];
@@ -245,10 +261,9 @@ static int tile_columns(const GemmBlock *block, int64_t column) {
 
 // The rows of C are written from left to right, those of some tiles together.
 static void multiply_block(const GemmBlock *block) {
-    // bf16 too where pairs are multiplied: an instruction rounds to it there.
-    bool in_c = block->c_format == FORMAT_FP32 ||
-                (WORD_NUMBERS == 2 && block->c_format == FORMAT_BF16 && !block->partial);
-    bool simple = in_c && (!block->last || block->activation <= GEMM_ACTIVATION_RELU);
+    bool in_c = block->c_format == FORMAT_FP32 || !block->partial;
+    bool simple = in_c && rounds_at_once(block->c_format) &&
+                  (!block->last || block->activation <= GEMM_ACTIVATION_RELU);
     bool has_bias = block->bias && block->last;
     Tile tile = {.a_row = block->a_row, .a_step = block->a_step};
     for (int64_t first = 0; first < block->rows && block->columns > 0; first = tile.row) {

@@ -63,6 +63,19 @@ static void intervals_stand_off_what_is_beside_them(void) {
     close_screen();
 }
 
+static void seeds_that_agree_have_no_interval(void) {
+    Planted runs[6];
+    memcpy(runs, six, sizeof runs);
+    for (int i = 0; i < 6; i++) {
+        runs[i].end = 0.5;
+        runs[i].noise = 0;
+    }
+    open_screen(make_runs(runs, 6), 6);
+    const char *text = draw_screen(200, 60);
+    CHECK(!strstr(text, "±0 "));
+    close_screen();
+}
+
 // As norms of gradients are: a mean and its interval have an exponent each.
 static void tiny_means_stand_off_what_is_beside_them(void) {
     static const int sizes[][2] = {{80, 24}, {120, 36}, {200, 60}};
@@ -343,6 +356,7 @@ int main(void) {
     RUN_TEST(scales_are_written_as_powers);
     RUN_TEST(sentences_that_do_not_fit_are_marked_and_reached);
     RUN_TEST(intervals_stand_off_what_is_beside_them);
+    RUN_TEST(seeds_that_agree_have_no_interval);
     RUN_TEST(tiny_means_stand_off_what_is_beside_them);
     RUN_TEST(steps_and_seconds_to_a_target_are_told);
     RUN_TEST(memory_stands_side_by_side);

@@ -19,16 +19,17 @@ static void write_ratio(char *text, size_t size, double ratio) {
         snprintf(text, size, "–");
 }
 
-// Digits are left out until it fits: what is very small or large needs exponents, too.
+// Digits are left out until it fits: what is very small or large needs exponents, too. Values that
+// are all the same say nothing of chance.
 static void write_mean(char *text, size_t size, const Statistic *value, int width) {
+    const bool scatters = isfinite(value->interval) && value->interval > 0;
     if (value->count == 0)
         snprintf(text, size, "–");
-    else if (!isfinite(value->interval))
+    else if (!scatters)
         snprintf(text, size, "%s", word_number(value->mean).text);
     else
         snprintf(text, size, "%s±%.2g", word_number(value->mean).text, value->interval);
-    for (int digits = 3; digits > 0 && isfinite(value->interval) && text_width(text) > width;
-         digits--)
+    for (int digits = 3; digits > 0 && scatters && text_width(text) > width; digits--)
         snprintf(text, size, "%.*g±%.1g", digits, value->mean, value->interval);
 }
 

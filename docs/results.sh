@@ -32,6 +32,10 @@ named() { # the experiments asked for; else all
         inside && NF == 0 { exit }
         inside && (asked == "  " || index(asked, " " $1 " ")) { print $1 }'
 }
+for experiment; do
+    [ -n "$(named "$experiment")" ] || { echo "results: $experiment: no such experiment" >&2 && exit 2; }
+done
+[ -n "$(named)" ] || { echo "results: $mpbench finds no experiments: MPBENCH_EXPERIMENTS names their folder" >&2 && exit 3; }
 about() { # EXPERIMENT
     echo "$listing" | awk -v name="$1" '
         /^Experiments:$/ { inside = 1 }
@@ -185,7 +189,7 @@ claims() {
 page() {
     folder=$(mktemp -d)
     trap 'rm -rf "$folder"' EXIT
-    missing='' failed=0
+    missing='' untimed='' failed=0
     for list in origins clocks sections rows speeds welch; do
         : >"$folder/$list"
     done
@@ -220,6 +224,8 @@ page() {
         elif [ -n "$(kept_row "## Speed" "$experiment")" ]; then
             kept_row "## Speed" "$experiment" >>"$folder/speeds"
             kept_lines "## Speed" "" | grep '^Timed on' >>"$folder/clocks" || :
+        else
+            untimed="$untimed${untimed:+, }$experiment"
         fi
     done
     [ -s "$folder/rows" ] || { echo "results: no experiment is trained: sh docs/results.sh train" >&2 && exit 1; }
@@ -257,6 +263,7 @@ $(origins "$folder/clocks")
 |---|---:|---:|---:|---:|---|
 $(cat "$folder/speeds")
 TEXT
+        [ -z "$untimed" ] || printf '\nNot timed yet: %s.\n' "$untimed" | fold -s -w 110 | sed 's/ *$//'
     else
         echo "Not measured: the machine was busy with much else. \`sh docs/results.sh time\` does, on a quiet one."
     fi

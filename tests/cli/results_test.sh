@@ -48,6 +48,17 @@ results pages
 expect_status 2
 end
 
+begin "an experiment that there is not, or a folder without any, is told"
+results train alike alik
+expect_status 2
+expect_err '^results: alik: no such experiment$'
+mkdir -p "$folder/none/build" # no experiments lie beside it
+cp "$mpbench" "$folder/none/build"
+MPBENCH="$folder/none/build/mpbench" MPBENCH_EXPERIMENTS="$folder/none" results page
+expect_status 3
+expect_err 'finds no experiments: MPBENCH_EXPERIMENTS'
+end
+
 begin "a page has a row of every experiment that was trained, and names the others"
 results train alike worse
 expect_status 0
@@ -109,6 +120,7 @@ RESULTS=$timed_db sh docs/results.sh page alike worse >"$folder/out" 2>"$folder/
 expect_out '^| \[alike\](#alike) | accuracy | 0\.9' # as kept
 expect_out '^| alike | too short to tell '
 expect_out '^Timed on cpu'
+expect_out '^Not timed yet: worse\.$'
 sed -i 's/too short to tell/7.0/' "$folder/out" && cp "$folder/out" "$RESULTS_PAGE"
 results page worse alike # whose history has no times
 expect_out '^| alike | 7\.0 '

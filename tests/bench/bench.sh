@@ -114,10 +114,10 @@ run_peer() {
                 sub(/^"[^"]*": *"?/, "", value)
                 return value
             }
-            field("median_ms") != "" {
+            field("mean_ms") != "" {
                 how = field("mode") "," field("variant") "," field("threads") "_threads,torch_" field("torch")
                 sub(/,plain/, "", how)
-                print field("median_ms"), field("peak_mib"), field("threads"), field("mode"), how
+                print field("mean_ms"), field("peak_mib"), field("threads"), field("mode"), how
             }'
 }
 

@@ -68,6 +68,7 @@ static const struct Stored { // keys, then what must be there before the screen 
     {"compare-exponents", "1  ce", "would flush", false},
     {"compare-eight", "1        c", "8 runs", false},
     {"formats", "4", "flushed", false},
+    {"formats-block", "4b", "share a scale", false},
     {"scan", "5" KEY_DOWN KEY_RIGHT, "scan 1 of 1", false},
     {"help", "??", "Here", true},
     {"settings", "O", "smoothing", true},

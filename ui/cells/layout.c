@@ -59,7 +59,8 @@ static const Plan plans[SCREENS][MOST_PLANS] = {
         },
     [SCREEN_FORMATS] =
         {
-            {0, 0, {{2, 9, {{PANEL_NUMBER, 1}}}, {1, 5, {{PANEL_RANGES, 1}}}}},
+            {0, 30, {{1, 16, {{PANEL_NUMBER, 1}}}, {9, 12, {{PANEL_RANGES, 1}}}}},
+            {0, 0, {{9, 9, {{PANEL_NUMBER, 1}}}, {1, 5, {{PANEL_RANGES, 1}}}}},
         },
     [SCREEN_SCAN] =
         {
@@ -178,6 +179,7 @@ const char *panel_name(PanelId id) {
         [PANEL_OVERLAY] = "gradient exponents of two runs",
         [PANEL_NUMBER] = "number",
         [PANEL_RANGES] = "ranges",
+        [PANEL_BLOCK] = "numbers that share scales",
         [PANEL_DAMAGE] = "layers by formats",
         [PANEL_CELL] = "this layer in this format",
         [PANEL_VERDICT] = "verdict",

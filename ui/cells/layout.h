@@ -33,6 +33,7 @@ typedef enum PanelId {
     // format lab
     PANEL_NUMBER,
     PANEL_RANGES,
+    PANEL_BLOCK, // a page
     // scan
     PANEL_DAMAGE,
     PANEL_CELL,

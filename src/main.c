@@ -267,7 +267,9 @@ static const Command commands[] = {
      NULL, 0, 0, command_gc},
     {"formats", FOR_FORMATS, "[NUMBER|EXPRESSION ...]", "a number in every format, bit by bit",
      "An expression is computed in each format: + - * / ^ and parentheses, 1e-4*1e-4, 2^-25,\n"
-     "0x1.8p3, inf, nan. Without one: what each format is made of.",
+     "0x1.8p3, inf, nan. Without one: what each format is made of. With --block what fp8, mx "
+     "formats\n"
+     "and nvfp4 make of several numbers that share scales.",
      0, CLI_MAX_OPERANDS, command_formats},
     {"doctor", FOR_DOCTOR, "", "what this machine can do, what is missing, and what to do",
      "Of each card: capability, driver, the libraries that are there and their versions, which\n"

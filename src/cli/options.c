@@ -275,6 +275,10 @@ const Option option_table[] = {
      "deepspeed megatron "
      "fairseq; of a matrix S1,S2",
      option_set_loss_scale, 0},
+    {"recipe", 0, FOR_FORMATS, "scales=RULE",
+     "scales of mx formats in --block: up, large enough for the largest, or floor, the standard's "
+     "(up)",
+     option_set_recipe, 0},
     {"recipe", 0, FOR_RUN | FOR_SCAN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_EVAL,
      "KEY=VALUE,..", "how fp8, mx formats and nvfp4 scale and round: `mpbench help recipes`",
      option_set_recipe, 0},

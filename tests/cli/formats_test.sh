@@ -58,6 +58,27 @@ expect_out '"expression":"1e400","value":"inf","beyond_double":true,'
 expect_out '"expression":"1e300","value":1e+300,"beyond_double":false,'
 end
 
+begin "formats --block scales by the rule that is asked for"
+run formats --block 7 0.2
+expect_status 0
+expect_out "^7  .* 8  "
+expect_out "scales=up: large enough"
+run formats --block --recipe scales=floor 7 0.2
+expect_status 0
+expect_out "^saturated .* 1 "
+expect_out "scales=floor: by the standard's rule"
+run formats --block --json --recipe scales=floor 7
+expect_out '"format":"mxfp4","element":"e2m1","scale_format":"e8m0","block":32,"scales":"floor"'
+expect_out '"scale":1,"element":6,"value":6,"error":-1'
+run formats --block --json 7
+expect_out '"format":"mxfp4",.*"scales":"up",'
+expect_out '"format":"nvfp4","element":"e2m1","scale_format":"e4m3","block":16,"scales":null,'
+run formats --block --recipe blocks=best 7
+expect_usage_error "blocks=best changes nothing that is shown"
+run formats --recipe scales=floor 7
+expect_usage_error "for --block alone"
+end
+
 begin "colour comes when it is asked for"
 escape=$(printf '\033')
 run formats 1

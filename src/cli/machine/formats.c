@@ -218,6 +218,8 @@ static bool write_all(const Cli *cli, Error *error) {
 bool command_formats(Cli *cli, Error *error) {
     if (cli->block)
         return formats_show_block(cli, error);
+    if (cli->run.recipe)
+        return error_fail(error, ERROR_USAGE, "formats: --recipe is for --block alone");
     if (!check_expressions(cli, error)) // before anything is printed
         return false;
     if (cli->json)

@@ -323,7 +323,7 @@ const Option option_table[] = {
      "what is compared as the loss, where it has another name: d_loss", set_text, FIELD(series)},
     {"co2", 0, FOR_COMPARE | FOR_MATRIX | FOR_SHOW | FOR_REPORT, "G",
      "grams of CO2 that a kWh causes where you are (MPBENCH_CO2)", set_grams, 0},
-    {"watts", 0, FOR_COMPARE | FOR_MATRIX, "N",
+    {"watts", 0, FOR_COMPARE | FOR_MATRIX | FOR_SHOW | FOR_REPORT, "N",
      "what a run takes whose energy nobody measured: stated, and said to be", set_watts, 0},
     {"target", 0, FOR_COMPARE | FOR_MATRIX, "NAME=VALUE",
      "steps and seconds until a series was that good: accuracy=0.9; its name says whether it "

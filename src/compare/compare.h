@@ -213,6 +213,8 @@ bool compare_is_about_as_fast(const CompareSide *side);
 double compare_energy(const Comparison *comparison, int run);
 bool compare_is_stated(const Comparison *comparison, int run);
 double compare_kwh(double joules);
+// Of one run: measured, else what it takes at so many watts; 0 watts: not stated.
+double compare_joules(const RunRecord *run, double watts);
 
 // What memory is for. Each purpose is known at its own highest.
 typedef struct ComparePurpose {

@@ -16,11 +16,25 @@ bool compare_is_stated(const Comparison *comparison, int run) {
     return isnan(comparison->runs[run].energy_j) && comparison->options.watts > 0;
 }
 
+double compare_joules(const RunRecord *run, double watts) {
+    if (!isnan(run->energy_j) || !(watts > 0))
+        return run->energy_j;
+    return run->wall_s > 0 ? run->wall_s * watts : NAN;
+}
+
 double compare_energy(const Comparison *comparison, int run) {
-    const RunRecord *record = &comparison->runs[run];
-    if (!compare_is_stated(comparison, run))
-        return record->energy_j;
-    return record->wall_s > 0 ? record->wall_s * comparison->options.watts : NAN;
+    return compare_joules(&comparison->runs[run], comparison->options.watts);
+}
+
+// What the group took less, or more, in each of the units that its sentence has.
+static void say_reduction(Phrase *phrase, const CompareSide *side, const CompareSide *baseline,
+                          bool has_grams) {
+    const double joules = fabs(baseline->energy_j.mean - side->energy_j.mean);
+    phrase_add(phrase, ": %.3g %% %s than %s, by %.4g J, %.3g kWh",
+               fabs(1 - side->energy_ratio) * 100, side->energy_ratio <= 1 ? "less" : "more",
+               baseline->label, joules, compare_kwh(joules));
+    if (has_grams)
+        phrase_add(phrase, " and %.3g g of CO2", fabs(baseline->co2_g.mean - side->co2_g.mean));
 }
 
 static bool say_group(Comparison *comparison, const CompareSide *side) {
@@ -37,8 +51,7 @@ static bool say_group(Comparison *comparison, const CompareSide *side) {
     if (!isnan(grams))
         phrase_add(&phrase, " and, at %.4g g a kWh, %.3g g of CO2", grams, side->co2_g.mean);
     if (side != baseline && !isnan(side->energy_ratio))
-        phrase_add(&phrase, ": %.3g %% %s than %s", fabs(1 - side->energy_ratio) * 100,
-                   side->energy_ratio <= 1 ? "less" : "more", baseline->label);
+        say_reduction(&phrase, side, baseline, !isnan(grams));
     phrase_add(&phrase, ".");
     return true;
 }

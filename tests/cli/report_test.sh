@@ -63,6 +63,13 @@ has '2 seeds'
 has 'Memory by purpose'
 end
 
+begin the_page_tells_energy_that_is_stated
+run report 1 2 3 --watts 36 --co2 500 -o "$page"
+expect_status 0
+has "J, which is .* kWh and, at 500 g a kWh, .* g of CO2"
+has "it is stated, 36 W for as long as a run took"
+end
+
 begin zeros_are_told_as_in_the_table_of_layers
 has '>flushed<.*>zero<'
 end

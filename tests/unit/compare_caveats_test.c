@@ -137,6 +137,30 @@ static void what_misleads_is_said(void) {
     compare_free(comparison);
 }
 
+static void what_energy_was_saved_is_told_in_joules_kwh_and_co2(void) {
+    RunRecord *runs = planted_records(six, 2);
+    Error error;
+    runs[0].energy_j = 3.6e6;
+    runs[1].energy_j = 2.7e6;
+    CompareOptions options = {.grams_per_kwh = 400};
+    Comparison *comparison = compare_records(runs, NULL, 2, &options, &error);
+    CHECK_INT(comparison->energy_count, 2);
+    CHECK_CONTAINS(
+        comparison->energies[1],
+        "2.7e+06 J, which is 0.75 kWh and, at 400 g a kWh, 300 g of CO2: 25 % less than");
+    CHECK_CONTAINS(comparison->energies[1], ", by 9e+05 J, 0.25 kWh and 100 g of CO2.");
+    compare_free(comparison);
+}
+
+// At so many watts that somebody stated it is of the time alone.
+static void energy_that_is_stated_goes_by_time(void) {
+    RunRecord run = {.energy_j = (double)NAN, .wall_s = 10};
+    CHECK(isnan(compare_joules(&run, 0)));
+    CHECK_NEAR(compare_joules(&run, 36), 360, 1e-9);
+    run.energy_j = 5; // measured
+    CHECK_NEAR(compare_joules(&run, 36), 5, 0);
+}
+
 static void a_run_that_did_not_finish_is_told_in_a_sentence(void) {
     static const struct {
         RunStatus status;
@@ -197,6 +221,8 @@ int main(void) {
     RUN_TEST(a_speed_measured_in_company_only_seemed_so);
     RUN_TEST(a_target_is_told_with_its_seeds);
     RUN_TEST(what_misleads_is_said);
+    RUN_TEST(what_energy_was_saved_is_told_in_joules_kwh_and_co2);
+    RUN_TEST(energy_that_is_stated_goes_by_time);
     RUN_TEST(a_run_that_did_not_finish_is_told_in_a_sentence);
     RUN_TEST(two_experiments_are_no_evidence_of_precision);
     RUN_TEST(of_a_fork_the_costs_are_of_its_own_steps);

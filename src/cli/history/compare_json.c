@@ -74,6 +74,10 @@ static void write_ratios(JsonWriter *json, const CompareSide *side, const Compar
     json_put_reading(json, "memory_ratio", side->memory_ratio);
     json_put_reading(json, "energy_ratio", side->energy_ratio);
     json_put_reading(json, "co2_ratio", side->co2_ratio);
+    json_put_reading(json, "energy_delta_j", side->energy_j.mean - baseline->energy_j.mean);
+    json_put_reading(json, "energy_delta_kwh",
+                     compare_kwh(side->energy_j.mean - baseline->energy_j.mean));
+    json_put_reading(json, "co2_delta_g", side->co2_g.mean - baseline->co2_g.mean);
     write_delta(json, "loss_delta", &side->loss_contrast, &baseline->loss, &side->loss);
     json_key(json, "metric_deltas");
     json_begin_object(json);

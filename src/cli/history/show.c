@@ -179,7 +179,8 @@ static bool print_parts(const ShowPage *page, Store *store, const RunRecord *run
 static ShowPage page_of(const Cli *cli) {
     ShowPage page = {.terminal = terminal_of(stdout, cli->color),
                      .has_utf8 = curve_locale_is_utf8(),
-                     .grams_per_kwh = history_grams_per_kwh(cli)};
+                     .grams_per_kwh = history_grams_per_kwh(cli),
+                     .watts = cli->watts};
     page.strong = terminal_style(&page.terminal, STYLE_STRONG);
     page.dim = terminal_style(&page.terminal, STYLE_DIM);
     page.plain = terminal_style(&page.terminal, STYLE_NONE);

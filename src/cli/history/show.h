@@ -9,7 +9,7 @@
 typedef struct ShowPage {
     Terminal terminal;
     bool has_utf8;
-    double grams_per_kwh;
+    double grams_per_kwh, watts;      // NaN: unknown; 0: not stated
     const char *strong, *dim, *plain; // escapes, or ""
     FILE *line;                       // the one that is put together, in memory
     TextStream *text;                 // behind it

@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "cli/history/history.h"
 #include "cli/history/show.h"
+#include "compare/compare.h"
 
 // ---- the head -----------------------------------------------------------------------------------
 
@@ -126,6 +127,23 @@ static void write_memory(const ShowPage *page, const char *name, const RecordMem
     show_end_row(page);
 }
 
+static void write_energy(const ShowPage *page, const RunRecord *run) {
+    const double joules = compare_joules(run, page->watts);
+    char text[TEXT_SIZE];
+    show_begin_row(page, "energy");
+    if (isnan(joules))
+        fputs("unknown", page->line);
+    else
+        fprintf(page->line, "%s J", text_number(text, joules, 4));
+    if (!isnan(joules) && !isnan(page->grams_per_kwh))
+        fprintf(page->line, ", %s g of CO2",
+                text_number(text, compare_kwh(joules) * page->grams_per_kwh, 3));
+    if (!isnan(joules) && isnan(run->energy_j))
+        fprintf(page->line, ": stated, not measured, %s W for as long as it took",
+                text_number(text, page->watts, 4));
+    show_end_row(page);
+}
+
 static void print_costs(const ShowPage *page, const RunRecord *run) {
     char text[TEXT_SIZE], wall[TEXT_SIZE];
     show_begin_row(page, "time");
@@ -150,15 +168,7 @@ static void print_costs(const ShowPage *page, const RunRecord *run) {
     RecordMemory in_steps;
     if (record_memory_in_steps(run, &in_steps) && in_steps.peak < run->memory.peak)
         write_memory(page, "in steps", &in_steps);
-    show_begin_row(page, "energy");
-    if (isnan(run->energy_j))
-        fputs("unknown", page->line);
-    else
-        fprintf(page->line, "%s J", text_number(text, run->energy_j, 4));
-    if (!isnan(run->energy_j) && !isnan(page->grams_per_kwh))
-        fprintf(page->line, ", %s g of CO2",
-                text_number(text, run->energy_j / 3.6e6 * page->grams_per_kwh, 3));
-    show_end_row(page);
+    write_energy(page, run);
 }
 
 void show_head(const ShowPage *page, const RunRecord *run) {

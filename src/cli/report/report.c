@@ -102,7 +102,8 @@ static Comparison *compare_runs(const Cli *cli, Store *store, Error *error) {
             return NULL;
     CompareOptions options = {.axis = COMPARE_BY_STEP,
                               .grams_per_kwh = history_grams_per_kwh(cli),
-                              .series = cli->series};
+                              .series = cli->series,
+                              .watts = cli->watts};
     return compare_new(store, runs, cli->operand_count, &options, error);
 }
 

@@ -141,6 +141,11 @@ void report_results(const Report *report) {
         "mean over seeds; in brackets that of the speed.",
         comparison->series, comparison->run_count > 1 ? " of what all runs share" : " of the run");
     fputs("</p>\n", report->out);
+    for (int i = 0; i < comparison->energy_count; i++) {
+        fputs("<p>", report->out);
+        html_text(report->out, comparison->energies[i]);
+        fputs("</p>\n", report->out);
+    }
     put_differences(report);
     html_end_section(report->out);
 }

@@ -41,6 +41,29 @@ return mp.experiment { name = "optimizers", run = function()
         end
     end)
 
+    test("FusedSGD_and_FusedLAMB_do_what_SGD_and_LAMB_do", function()
+        -- 2 - 0.1 * 1.2; then a velocity of 0.9 * 1.2 + 1.188.
+        local w = weight(2)
+        local sgd = optim.FusedSGD({ w }, { lr = 0.1, momentum = 0.9, weight_decay = 0.1 })
+        step(sgd, w, { 1 })
+        near(w:item(), 1.88, 1e-6)
+        step(sgd, w, { 1 })
+        near(w:item(), 1.6532, 1e-6)
+        -- The length of an update is that of the weights, times the rate, whatever the gradient is.
+        local p = weight(2)
+        step(optim.FusedLAMB({ p }, { lr = 0.1 }), p, { -30 })
+        near(math.abs(p:item() - 2), 0.2, 1e-5)
+        for _, kind in ipairs { "SGD", "LAMB" } do
+            local own, fused = weight(1, -2, 3), weight(1, -2, 3)
+            local a, b = optim[kind]({ own }, { lr = 0.1 }), optim["Fused" .. kind]({ fused }, { lr = 0.1 })
+            for i = 1, 3 do
+                step(a, own, { i, -1, 0.5 })
+                step(b, fused, { i, -1, 0.5 })
+            end
+            equal(fused:table(), own:table(), kind)
+        end
+    end)
+
     test("max_grad_norm_is_of_all_groups_together_and_of_true_gradients", function()
         for _, scaler in ipairs { false, mp.scaler(1024) } do
             local a, b = weight(0), weight(0)

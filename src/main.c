@@ -71,6 +71,7 @@ static const Command commands[] = {
      "int8: linear layers and convolutions of whole numbers, -127 to 127 steps of a scale a row "
      "of\n"
      "weights and one a layer for what it multiplies, which --calibrate finds; all else in fp32.\n"
+     "Cards have no such products here: --device cpu.\n"
      "A model that fails on a single sample is not timed on one, and a note, or one_fails, says "
      "why.\n"
      "Under --memory `one takes` is what a sample is known to fit in. Weights that hold inf or nan "

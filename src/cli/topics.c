@@ -46,7 +46,8 @@ static void print_operations(void) {
          "bf16 "
          "casts to\nit what comes in the other, so that its range is that of all its operations.");
     puts("\nDerivatives: any, as often as one likes; once, with no second one; or none, where the "
-         "result\ncounts as a constant.");
+         "result\ncounts as a constant. Of bce and bce_with_logits x has them, and the target "
+         "none.");
     printf("\n  %-18s%-8s%-8s%-7s%s\n", "operation", "class", "inputs", "deriv.",
            "what it does; ? may be absent");
     for (int op = 0; op < OP_COUNT; op++) {

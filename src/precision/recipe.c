@@ -26,8 +26,11 @@ const char *const recipe_help[] = {
     "blocks=six|best              nvfp4: the largest of a block becomes 6; or 4, where its "
     "numbers\n"
     "                             then miss by less (six)",
-    "hadamard=off|on              nvfp4: factors of weights' gradients are turned first, but for\n"
-    "                             convolutions, whose two are shifted against each other (off)",
+    "hadamard=off|on              nvfp4: factors of weights' gradients are turned first, by one "
+    "matrix\n"
+    "                             whose signs are fixed; of linear and matmul, not of "
+    "convolutions,\n"
+    "                             whose two are shifted against each other (off)",
     "gradients=e4m3|e5m2          mxfp8: elements of gradients (e4m3)",
     "norms=own|scaled             weights and biases of layer and group norms in fp32, or rounded\n"
     "                             as factors of products are, in blocks along them (own)",

@@ -81,6 +81,16 @@ missing=$(awk -F '\t' '
 [ "$(grep -c '^mp' "$folder/names")" -gt 100 ] || missing="the names: $(tail -n 1 "$folder/names")"
 report every_name_is_explained "${missing:+lua.md lacks $missing}"
 
+# What has no derivative, or no second one, is told there too.
+wrong=
+awk '/^Second derivatives:/ { inside = 1 } NF == 0 { inside = 0 } inside' "$root/docs/lua.md" >"$folder/second"
+awk '$2 ~ /^(low|full|widest|keep|banned)$/ && $4 ~ /^(once|none)$/ { print $1 }' "$folder/reference.md" >"$folder/lacking"
+while read -r function; do
+    grep -qF "\`$function\`" "$folder/second" || wrong="$wrong $function"
+done <"$folder/lacking"
+[ -s "$folder/lacking" ] || wrong=" next to nothing"
+report operations_without_derivatives_are_told "${wrong:+what docs/lua.md says of second derivatives lacks$wrong}"
+
 # What each function takes, as it is declared, and as every call is held to it.
 cat >"$folder/signatures.lua" <<'LUA'
 local mp = require "mp"

@@ -280,8 +280,11 @@ static const Command commands[] = {
      "How many times as fast as in fp32 are matrix products, convolutions and whole steps of a "
      "small\n"
      "network, in every format that the device computes in, and what memory does training take\n"
-     "beside fp32's? All formats take turns in several rounds, so what else the machine does hits\n"
-     "them alike. Takes about 16 s, with --quick 6; a very slow device as long as one round needs.",
+     "beside fp32's? Nothing trains in int8: there it is products and convolutions of a layer "
+     "that\n"
+     "is evaluated, and the memory of its weights. All formats take turns in several rounds, so\n"
+     "what else the machine does hits them alike. Takes about 16 s, with --quick 6; a very slow\n"
+     "device as long as one round needs.",
      0, 1, command_bench},
     {"profile", FOR_PROFILE, "EXPERIMENT|RUN",
      "where the time of steps goes: by layer, operation and way",

@@ -35,11 +35,10 @@ void measure_formats_begin(const Device *device, FormatSpeeds *speeds) {
     *speeds = (FormatSpeeds){0};
     for (int f = 0; f < FORMAT_COUNT; f++) {
         const Format format = (Format)f;
-        if (format == FORMAT_FP64 || !format_is_floating(format) ||
-            !trial_is_possible(device, FORMAT_PRODUCT, format))
+        if (!trial_is_possible(device, FORMAT_PRODUCT, format))
             continue;
         FormatSpeed *row = &speeds->rows[speeds->count++];
-        *row = (FormatSpeed){.format = format, .bytes = (double)NAN};
+        *row = (FormatSpeed){.format = format, .bytes = (double)NAN, .memory = (double)NAN};
         for (int t = 0; t < FORMAT_TASKS; t++)
             row->gain[t] = row->seconds[t] = (double)NAN;
     }
@@ -190,7 +189,11 @@ static double middle(double *values, int count) {
 
 static void conclude(Bench *bench) {
     const int rounds = bench->speeds->rounds;
-    for (int row = 0; row < bench->speeds->count; row++)
+    FormatSpeed *rows = bench->speeds->rows;
+    for (int row = 0; row < bench->speeds->count; row++) {
+        const Trial *product = bench->cells[row][FORMAT_PRODUCT].trial;
+        rows[row].memory =
+            isnan(rows[row].bytes) ? trial_weight_share(product) : rows[row].bytes / rows[0].bytes;
         for (int t = 0; t < FORMAT_TASKS; t++) {
             const Cell *cell = &bench->cells[row][t], *fp32 = &bench->cells[0][t];
             if (!cell->trial)
@@ -200,9 +203,10 @@ static void conclude(Bench *bench) {
                 times[i] = cell->seconds[i];
                 gains[i] = fp32->seconds[i] / cell->seconds[i];
             }
-            bench->speeds->rows[row].seconds[t] = middle(times, rounds);
-            bench->speeds->rows[row].gain[t] = middle(gains, rounds);
+            rows[row].seconds[t] = middle(times, rounds);
+            rows[row].gain[t] = middle(gains, rounds);
         }
+    }
 }
 
 bool measure_formats(Device *device, double seconds, FormatSpeeds *speeds, Error *error) {

@@ -1,8 +1,9 @@
 // measure/formats.h: how fast a device is in each format, and what a training in it takes.
 //
 // The same work in every format that the device computes in: a matrix product, a convolution, and a
-// whole step of a small network with Adam, losses scaled where the format needs it. Each is as
-// large as fp32 takes some milliseconds for. Rounds go through all formats in turn, forwards and
+// whole step of a small network with Adam, losses scaled where the format needs it; in int8, which
+// nothing trains in, the products of a layer by its weights as an evaluation computes them. Each is
+// as large as fp32 takes some milliseconds for. Rounds go through all formats in turn, forwards and
 // backwards, so that what else the machine is busy with hits them alike; a gain is the median of
 // what rounds found. Nothing else may use the device meanwhile. The thread that drives it calls.
 #pragma once
@@ -23,6 +24,7 @@ typedef struct FormatSpeed { // NaN: the device does not do it in this format
     double gain[FORMAT_TASKS];    // how many times as fast as fp32
     double seconds[FORMAT_TASKS]; // of one
     double bytes;                 // the most that training holds, a kernel's workspace left out
+    double memory; // beside fp32's: of training; of what is only evaluated in, of its weights
 } FormatSpeed;
 
 typedef struct FormatSpeeds {

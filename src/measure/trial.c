@@ -1,5 +1,6 @@
 #include "measure/trial.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "ops/views.h"
@@ -28,8 +29,9 @@ typedef struct Network { // two convolutions, of which the second halves the ima
 struct Trial {
     Engine *engine;
     bool trains;
-    Tensor *factors[2]; // of a product alone
-    Network network;    // of a training
+    OpId op; // of a product alone
+    Tensor *factors[2];
+    Network network; // of a training
 };
 
 // ---- tensors ------------------------------------------------------------------------------------
@@ -45,11 +47,17 @@ static Tensor *draw(Engine *engine, Format format, int ndim, const int64_t *shap
 
 // ---- a product alone ----------------------------------------------------------------------------
 
+// Whole numbers are met by products of a layer alone.
+static OpId op_of(FormatTask task, Format format) {
+    return task == FORMAT_CONVOLUTION ? OP_conv2d : format == FORMAT_INT8 ? OP_linear : OP_matmul;
+}
+
 static const ConvAttr window_attr = {
     .stride = {1, 1}, .padding = {1, 1}, .dilation = {1, 1}, .groups = 1};
 
 // In a network such factors come from other operations, so they lie there in the format already,
 // or in fp32 where none is kept in it: then what rounds and scales them is part of the work.
+// What is only evaluated in multiplies by weights, which lie in it from the first time on.
 static bool prepare_product(Trial *trial, FormatTask task, Format format, int64_t size,
                             Error *error) {
     const int64_t matrix[2] = {size, size}, window[4] = {CHANNELS, WINDOW, WINDOW, CHANNELS},
@@ -58,8 +66,13 @@ static bool prepare_product(Trial *trial, FormatTask task, Format format, int64_
     const Format kept = format_kept(format);
     const int ndim = is_matrix ? 2 : 4;
     Engine *engine = trial->engine;
+    const bool is_evaluated = !precision_trains_on(engine->device, format);
+    trial->op = op_of(task, format);
+    if (is_evaluated)
+        tape_set_enabled(engine->tape, false);
     return (trial->factors[0] = draw(engine, kept, ndim, is_matrix ? matrix : images, 1, error)) &&
-           (trial->factors[1] = draw(engine, kept, ndim, is_matrix ? matrix : window, 1, error));
+           (trial->factors[1] = draw(engine, kept, ndim, is_matrix ? matrix : window, 1, error)) &&
+           (!is_evaluated || parameter_attach(trial->factors[1], "weight", 0, false, error));
 }
 
 static bool multiply(Trial *trial, Error *error) {
@@ -67,9 +80,10 @@ static bool multiply(Trial *trial, Error *error) {
     Tensor **factors = trial->factors;
     const OpAttr attr = {.conv = window_attr};
     engine->autocast = (AutocastRegion){.enabled = true};
-    Tensor *product = factors[0]->view.ndim == 2
+    Tensor *product = trial->op == OP_matmul
                           ? op_two(engine, OP_matmul, factors[0], factors[1], NULL, error)
-                          : op_three(engine, OP_conv2d, factors[0], factors[1], NULL, &attr, error);
+                          : op_three(engine, trial->op, factors[0], factors[1], NULL,
+                                     trial->op == OP_conv2d ? &attr : NULL, error);
     engine->autocast = (AutocastRegion){0};
     tensor_release(product);
     return product != NULL;
@@ -184,9 +198,9 @@ static bool train(Trial *trial, Error *error) {
 
 bool trial_is_possible(const Device *device, FormatTask task, Format format) {
     const Backend *backend = device->backend;
-    const OpId op = task == FORMAT_CONVOLUTION ? OP_conv2d : OP_matmul;
-    return precision_trains_on(device, format) && backend->kernels[op] &&
-           backend->supports(device, op, format);
+    const OpId op = op_of(task, format);
+    return (task == FORMAT_STEP ? precision_trains_on : precision_evaluates_on)(device, format) &&
+           backend->kernels[op] && backend->supports(device, op, format);
 }
 
 double trial_flops(FormatTask task, int64_t size) {
@@ -204,8 +218,7 @@ Trial *trial_new(Device *device, FormatTask task, Format format, int64_t size, E
         return NULL;
     }
     Preset preset;
-    char why[1];
-    if (preset_resolve(format_name(format), device, &preset, why, 0, error) &&
+    if (preset_resolve_evaluated(format_name(format), device, &preset, error) &&
         (trial->engine = engine_new(device, &preset, 1, error)) &&
         (task == FORMAT_STEP ? prepare_training(trial, size, error)
                              : prepare_product(trial, task, format, size, error)))
@@ -232,4 +245,16 @@ void trial_free(Trial *trial) {
 
 bool trial_do(Trial *trial, Error *error) {
     return trial->trains ? train(trial, error) : multiply(trial, error);
+}
+
+static double bytes_of(const Tensor *tensor) {
+    return (double)tensor_count(tensor) * (double)format_table[tensor->view.format].bytes;
+}
+
+double trial_weight_share(const Trial *trial) {
+    const Parameter *parameter = trial->factors[1] ? parameter_of(trial->factors[1]) : NULL;
+    return parameter && parameter->whole
+               ? (bytes_of(parameter->whole) + bytes_of(parameter->steps)) /
+                     bytes_of(trial->factors[1])
+               : (double)NAN;
 }

@@ -18,3 +18,6 @@ bool trial_do(Trial *trial, Error *error) MUST_CHECK;
 bool trial_is_possible(const Device *device, FormatTask task, Format format);
 // Floating-point operations of one; 0: nobody counts them.
 double trial_flops(FormatTask task, int64_t size);
+// Of a product that is only evaluated in its format, once it was done: what its weight takes beside
+// the same in fp32; else NaN.
+double trial_weight_share(const Trial *trial);

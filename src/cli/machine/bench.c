@@ -35,6 +35,11 @@ static double bits_of(Format format) {
                : format_bits(format);
 }
 
+// Of whole numbers one step.
+static double smallest_of(Format format) {
+    return format_is_floating(format) ? format_table[format].smallest_normal : 1;
+}
+
 // ---- for people ---------------------------------------------------------------------------------
 
 static const TableColumn columns[] = {
@@ -65,10 +70,10 @@ static bool print_table(const Cli *cli, const FormatSpeeds *speeds, Error *error
         table_put(table, info->name, terminal_format_color(&terminal, row->format));
         put_value(table, bits_of(row->format), 4);
         put_value(table, info->largest, 5);
-        put_value(table, info->smallest_normal, 3);
+        put_value(table, smallest_of(row->format), 3);
         for (int t = 0; t < FORMAT_TASKS; t++)
             put_ratio(table, row->gain[t]);
-        put_ratio(table, row->bytes / speeds->rows[0].bytes);
+        put_ratio(table, row->memory);
     }
     const bool done =
         table_print(table, stdout, terminal_width(&terminal), terminal_style(&terminal, STYLE_DIM),
@@ -103,6 +108,21 @@ static void print_words(const Measured *measured) {
     cli_print_wrapped(words, 0);
 }
 
+// A format that is there to evaluate in.
+static void print_evaluated(const FormatSpeeds *speeds) {
+    char words[256];
+    for (int i = 0; i < speeds->count; i++) {
+        const FormatSpeed *row = &speeds->rows[i];
+        if (!isnan(row->bytes) || isnan(row->memory))
+            continue;
+        snprintf(words, sizeof words,
+                 "Nothing trains in %s: its products and convolutions are those of layers that are "
+                 "evaluated, by weights in it, and its memory is that of the weights.",
+                 format_name(row->format));
+        cli_print_wrapped(words, 0);
+    }
+}
+
 static bool print_measured(const Cli *cli, const Measured *measured, Error *error) {
     cli_print_outside(stdout, measured->device->label);
     printf(": ");
@@ -113,6 +133,7 @@ static bool print_measured(const Cli *cli, const Measured *measured, Error *erro
         return false;
     putchar('\n');
     print_words(measured);
+    print_evaluated(&measured->speeds);
     return true;
 }
 
@@ -126,16 +147,16 @@ static void write_tasks(JsonWriter *json, const char *key, const double values[F
     json_end_object(json);
 }
 
-static void write_row(JsonWriter *json, const FormatSpeed *row, const FormatSpeed *fp32) {
+static void write_row(JsonWriter *json, const FormatSpeed *row) {
     const FormatInfo *info = &format_table[row->format];
     json_begin_object(json);
     json_put_text(json, "format", info->name);
     json_put_number(json, "bits", bits_of(row->format));
     json_put_number(json, "largest", info->largest);
-    json_put_number(json, "min_normal", info->smallest_normal);
+    json_put_number(json, "min_normal", smallest_of(row->format));
     write_tasks(json, "speedup", row->gain);
     write_tasks(json, "seconds", row->seconds);
-    json_put_reading(json, "memory_ratio", row->bytes / fp32->bytes);
+    json_put_reading(json, "memory_ratio", row->memory);
     json_put_reading(json, "memory", row->bytes);
     json_end_object(json);
 }
@@ -159,7 +180,7 @@ static void write_measured(const Measured *measured) {
     json_key(&json, "formats");
     json_begin_array(&json);
     for (int i = 0; i < speeds->count; i++)
-        write_row(&json, &speeds->rows[i], &speeds->rows[0]);
+        write_row(&json, &speeds->rows[i]);
     json_end_array(&json);
     json_end_object(&json);
     putchar('\n');

@@ -74,8 +74,8 @@ static void print_precisions(void) {
     puts("\n  auto: fp16 where products in it are faster on the device than in fp32, else bf16 "
          "where\n        those are, else fp32; of two, the one that is faster\n"
          "  amp:  bf16 where only products in bf16 are faster, else fp16\n"
-         "  tf32: products round their fp32 factors to it, all else is fp32; refused where the\n"
-         "        device does not multiply in it\n"
+         "  tf32: products round their fp32 factors to it, all else is fp32; a card multiplies in\n"
+         "        it, a processor shows what it does and is no faster by it\n"
          "  fp8, mxfp8, ..: products round their factors to elements that share scales (`mpbench\n"
          "        formats`), attention is as in bf16; e4m3 and e5m2 are fp8 of one kind of "
          "element\n\n"
@@ -83,7 +83,7 @@ static void print_precisions(void) {
          "the\nlosses are not. Masters are fp32 weights beside the low ones.\n\n"
          "A layer can be set by itself, with --layer PATTERN=FORMAT or from Lua, to:");
     char list[FORMAT_LIST_SIZE];
-    printf("  auto, %s; tf32 where the device multiplies in it\n\nNames of other tools do as "
+    printf("  auto, %s\n\nNames of other tools do as "
            "well:\n",
            format_list(list, format_is_offered, ", ", ", "));
     for (int i = 0; i < FORMAT_COUNT; i++)

@@ -5,6 +5,7 @@
 
 #include "cpu/kernels.h"
 #include "cpu/products.h"
+#include "cpu/rounded.h"
 
 enum { SCORE_BYTES = 128 << 10, FEWEST_ROWS = 32, MOST_ROWS = 256, VECTOR = 16 };
 // Queries of a block that each see the keys before them: the fewer, the less is computed of what
@@ -16,11 +17,13 @@ typedef struct Attention {
     const CpuAttention *table;
     float scale;
     bool causal;
+    Format compute; // what shares, and gradients of scores, are rounded to as factors
     int64_t heads, queries, keys, depth;
     int64_t block, blocks; // queries of a block, and how many blocks
     int64_t score_stride;
     View q, k, v, y, sums;
     View dy, dq, dk, dv;
+    View given; // dy before it is rounded, which is no factor where it meets y
     char *workspace;
     size_t per_thread, gemm_bytes;
 } Attention;
@@ -77,6 +80,7 @@ static Attention attention_of(const Device *device, const KernelCall *call, int 
         .table = cpu_simd(device)->attention,
         .scale = (float)call->attr->attention.scale,
         .causal = call->attr->attention.causal,
+        .compute = call->attr->has_compute ? call->attr->compute : FORMAT_FP32,
         .heads = queries->shape[2],
         .queries = queries->shape[1],
         .keys = call->input[q + 1].shape[1],
@@ -110,6 +114,16 @@ static CpuScores block_of(const Attention *attention, float *scores, int64_t fir
                        .width = keys,
                        .seen = attention->causal ? first + 1 : keys,
                        .step = attention->causal ? 1 : 0};
+}
+
+// Scores, or their gradients, that are to be multiplied.
+static void round_block(const Attention *attention, const CpuScores *block, float *numbers) {
+    if (attention->compute == FORMAT_FP32)
+        return;
+    for (int64_t i = 0; i < block->rows; i++)
+        cpu_simd(attention->device)
+            ->convert->round[attention->compute][OVERFLOW_SATURATES](numbers + i * block->stride,
+                                                                     (size_t)block->width);
 }
 
 static void add_size(size_t *bytes, const Gemm *gemm) {
@@ -190,6 +204,7 @@ static void forward_block(const Attention *attention, int64_t index, char *own) 
     gemm_run(&products.scores, workspace);
     CpuScores block = block_of(attention, scores, first, rows, products.scores.columns);
     attention->table->shares(&block, inverse, largest, log_sum);
+    round_block(attention, &block, scores);
     gemm_run(&products.values, workspace);
     const View *y = &attention->y;
     for (int64_t i = 0; i < rows; i++) {
@@ -215,7 +230,7 @@ static void forward_blocks(void *context, int64_t begin, int64_t end, int thread
         forward_block(attention, i, attention->workspace + (size_t)thread * attention->per_thread);
 }
 
-bool cpu_attention(Device *device, const KernelCall *call, Error *error) {
+static bool forward(Device *device, const KernelCall *call, Error *error) {
     Attention attention = attention_of(device, call, 0);
     attention.y = call->output[0];
     attention.sums = call->output[1];
@@ -237,6 +252,10 @@ bool cpu_attention(Device *device, const KernelCall *call, Error *error) {
     int64_t count = attention.q.shape[0] * attention.heads * attention.blocks;
     cpu_parallel(device, count, 1, cost, forward_blocks, &attention);
     return true;
+}
+
+bool cpu_attention(Device *device, const KernelCall *call, Error *error) {
+    return rounded_run(device, call, forward, error);
 }
 
 // ---- backward -----------------------------------------------------------------------------------
@@ -310,8 +329,8 @@ static bool fill_delta(const Attention *attention, const BackwardScratch *scratc
     bool finite = true;
     for (int64_t i = 0; i < rows; i++) {
         scratch->delta[i] = attention->table->dot(
-            attention->dy.format, at(&attention->dy, batch, head, first + i), attention->y.format,
-            at(&attention->y, batch, head, first + i), attention->depth);
+            attention->given.format, at(&attention->given, batch, head, first + i),
+            attention->y.format, at(&attention->y, batch, head, first + i), attention->depth);
         finite = finite && (!attention->causal ||
                             (is_finite(attention, &attention->q, batch, head, first + i) &&
                              is_finite(attention, &attention->dy, batch, head, first + i)));
@@ -378,6 +397,8 @@ static void backward_head(const Attention *attention, int64_t batch, int64_t hea
             block_of(attention, scratch.scores, first, rows, products[PRODUCT_SCORES].columns);
         attention->table->gradients(&block, scratch.d, scratch.largest, scratch.log_sum,
                                     scratch.delta, attention->scale);
+        round_block(attention, &block, scratch.scores);
+        round_block(attention, &block, scratch.d);
         gemm_run(&products[PRODUCT_DQ], scratch.gemm);
         if (attention->causal)
             mend_dq(attention, &scratch, &block, batch, head, first);
@@ -404,8 +425,9 @@ static void backward_heads(void *context, int64_t begin, int64_t end, int thread
         backward_head(attention, i / attention->heads, i % attention->heads, own);
 }
 
-bool cpu_attention_backward(Device *device, const KernelCall *call, Error *error) {
+static bool backward(Device *device, const KernelCall *call, const View *given, Error *error) {
     Attention attention = attention_of(device, call, 1);
+    attention.given = *given;
     attention.dy = call->input[0];
     attention.y = call->input[4];
     attention.sums = call->input[5];
@@ -429,4 +451,13 @@ bool cpu_attention_backward(Device *device, const KernelCall *call, Error *error
     cpu_parallel(device, attention.q.shape[0] * attention.heads, 1, cost, backward_heads,
                  &attention);
     return true;
+}
+
+bool cpu_attention_backward(Device *device, const KernelCall *call, Error *error) {
+    Rounded rounded;
+    if (!rounded_begin(device, call, &rounded, error))
+        return false;
+    const bool done = backward(device, &rounded.call, &call->input[0], error);
+    rounded_end(device, &rounded);
+    return done;
 }

@@ -7,6 +7,7 @@
 #include "cpu/kernels.h"
 #include "cpu/onednn.h"
 #include "cpu/products.h"
+#include "cpu/rounded.h"
 #include "kernel/allocator.h"
 #include "kernel/int8.h"
 
@@ -318,12 +319,16 @@ static bool run_turned(Device *device, const ConvAttr *attr, const ConvArrays *a
 
 // ---- the kernels --------------------------------------------------------------------------------
 
-bool cpu_conv2d(Device *device, const KernelCall *call, Error *error) {
+static bool conv2d(Device *device, const KernelCall *call, Error *error) {
     if (int8_is_given(call))
         return cpu_int8_conv2d(device, call, error);
     ConvArrays arrays = {call->input[0], call->input[1], call->input[2], call->output[0],
                          product_times(call->attr)};
     return run(device, CONV_FORWARD, &call->attr->conv, &arrays, error);
+}
+
+bool cpu_conv2d(Device *device, const KernelCall *call, Error *error) {
+    return rounded_run(device, call, conv2d, error);
 }
 
 typedef struct BiasTask {
@@ -384,12 +389,20 @@ static bool input_gradient(Device *device, const KernelCall *call, const View *b
                       : run_way(device, way, &problem, &arrays, error);
 }
 
-bool cpu_conv2d_backward_input(Device *device, const KernelCall *call, Error *error) {
+static bool backward_input(Device *device, const KernelCall *call, Error *error) {
     return input_gradient(device, call, &(View){.data = NULL}, error);
 }
 
-bool cpu_conv_transpose2d(Device *device, const KernelCall *call, Error *error) {
+bool cpu_conv2d_backward_input(Device *device, const KernelCall *call, Error *error) {
+    return rounded_run(device, call, backward_input, error);
+}
+
+static bool conv_transpose2d(Device *device, const KernelCall *call, Error *error) {
     return input_gradient(device, call, &call->input[2], error);
+}
+
+bool cpu_conv_transpose2d(Device *device, const KernelCall *call, Error *error) {
+    return rounded_run(device, call, conv_transpose2d, error);
 }
 
 // The sum of dy over all pixels, `times` (NULL: 1). The library's own adds up in memory, by vectors
@@ -413,10 +426,15 @@ static bool bias_gradient(Device *device, const View *dy, const float *times, co
     return true;
 }
 
+static bool backward_weight(Device *device, const KernelCall *call, Error *error) {
+    ConvArrays arrays = {
+        call->input[0], call->output[0], {.data = NULL}, call->input[1], product_times(call->attr)};
+    return run(device, CONV_BACKWARD_WEIGHT, &call->attr->conv, &arrays, error);
+}
+
+// A bias is no factor: its gradient is the sum of what was given.
 bool cpu_conv2d_backward_weight(Device *device, const KernelCall *call, Error *error) {
     const View *dy = &call->input[1], *bias = &call->output[1];
-    ConvArrays arrays = {
-        call->input[0], call->output[0], {.data = NULL}, *dy, product_times(call->attr)};
     return (!bias->data || bias_gradient(device, dy, call->attr->times[1], bias, error)) &&
-           run(device, CONV_BACKWARD_WEIGHT, &call->attr->conv, &arrays, error);
+           rounded_run(device, call, backward_weight, error);
 }

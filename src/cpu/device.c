@@ -14,6 +14,7 @@
 #include "cpu/gains.h"
 #include "cpu/kernels.h"
 #include "cpu/onednn.h"
+#include "cpu/rounded.h"
 #include "kernel/int8.h"
 #include "kernel/multi.h"
 #include "kernel/scale.h"
@@ -194,7 +195,8 @@ static void synchronize(Device *device) {
 // rounded to. Nothing is kept in tf32.
 static bool supports(const Device *device, OpId op, Format format) {
     (void)device;
-    return format_trains(format) || (format_is_scaled(format) && scale_serves(op)) ||
+    return format_trains(format) || (format_multiplies(format) && rounded_serves(op)) ||
+           (format_is_scaled(format) && scale_serves(op)) ||
            (format == FORMAT_INT8 && int8_serves(op)) ||
            (op == OP_cast && format_is_plain(format) && format != FORMAT_TF32);
 }

@@ -3,6 +3,7 @@
 
 #include "cpu/int8.h"
 #include "cpu/kernels.h"
+#include "cpu/rounded.h"
 #include "kernel/int8.h"
 
 GemmActivation product_activation(Activation activation) {
@@ -105,7 +106,7 @@ static bool run_batches(Device *device, Leading *leading, Gemm *gemm, Error *err
     return run_leading(device, leading, leading->ndim - 1, gemm, error);
 }
 
-bool cpu_matmul(Device *device, const KernelCall *call, Error *error) {
+static bool matmul(Device *device, const KernelCall *call, Error *error) {
     const View *a = &call->input[0], *b = &call->input[1], *y = &call->output[0];
     int row = y->ndim - 2, column = y->ndim - 1, b_row = b->ndim - 2;
     Gemm gemm = {
@@ -127,7 +128,7 @@ bool cpu_matmul(Device *device, const KernelCall *call, Error *error) {
     return run_batches(device, &leading, &gemm, error);
 }
 
-bool cpu_linear(Device *device, const KernelCall *call, Error *error) {
+static bool linear(Device *device, const KernelCall *call, Error *error) {
     if (int8_is_given(call))
         return cpu_int8_linear(device, call, error);
     const View *x = &call->input[0], *weight = &call->input[1], *bias = &call->input[2];
@@ -153,4 +154,12 @@ bool cpu_linear(Device *device, const KernelCall *call, Error *error) {
         c_stride *= x->shape[i];
     }
     return run_batches(device, &leading, &gemm, error);
+}
+
+bool cpu_matmul(Device *device, const KernelCall *call, Error *error) {
+    return rounded_run(device, call, matmul, error);
+}
+
+bool cpu_linear(Device *device, const KernelCall *call, Error *error) {
+    return rounded_run(device, call, linear, error);
 }

@@ -216,17 +216,14 @@ void run_look_again(Run *run) {
     twin_keep_facts(run->options->twin);
 }
 
-// Those that it gains by, or whose elements it rounds factors to, beside those that every device
-// trains in.
+// Those that it rounds factors of products to beside those that every device trains in.
 static void list_formats(Run *run) {
     char text[FORMAT_LIST_SIZE] = "";
     size_t used = 0;
     bool has_more = false;
     for (int i = 0; i < FORMAT_COUNT && used < sizeof text; i++) {
         Format format = (Format)i;
-        bool is_more =
-            !format_trains(format) && precision_trains_on(run->device, format) &&
-            (format_is_scaled(format) || run->device->backend->gain(run->device, format) > 1);
+        bool is_more = !format_trains(format) && precision_trains_on(run->device, format);
         has_more |= is_more;
         if (is_more || format_trains(format))
             used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", used > 0 ? " " : "",

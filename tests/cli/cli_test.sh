@@ -135,8 +135,7 @@ for device in cpu ref; do # every format that is listed trains
     listed=$(sed -n 's/.*One of //p' "$folder/err")
     [ -n "$listed" ] || fail "no list"
     for format in $listed; do
-        # Both say so by name: tf32 is not every device's, int8 is for `eval`.
-        case "$format $device" in "tf32 cpu" | int8*) continue ;; esac
+        [ "$format" = int8 ] && continue # says by name that it is for `eval`
         "$mpbench" run "$tiny" -p "$format" -d $device --steps 1 --quiet --no-history >/dev/null 2>&1 ||
             fail "$format is listed, and refused on $device"
     done

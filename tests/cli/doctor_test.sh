@@ -9,7 +9,7 @@ expect_status 0
 expect_out "^mpbench .*oneDNN [0-9].*Lua 5.*SQLite 3"
 expect_out "^devices *cpu "
 expect_out "bf16 *trains"
-expect_out "tf32 *to look at only"
+expect_out "tf32 *trains, no faster than fp32"
 expect_out "^history .*history.db: "
 expect_out "^what to do "
 expect_no_out "matmul"
@@ -51,7 +51,7 @@ expect_out "^devices *cpu "
 expect_out "^  matmul  *- *yes"
 run doctor --json
 expect_status 0
-expect_out '"matmul":\["fp32","bf16","fp16"\]'
+expect_out '"matmul":\["fp32","tf32","bf16","fp16"\]'
 end
 
 begin "doctor --json has what doctor says of libraries and of the history"

@@ -169,16 +169,9 @@ run rm results
 end
 
 begin "the run's own precision is left out with a line where the device lacks it"
-run run "$folder/parted.lua" -d ref -p tf32 --steps 1 --quiet --name tensor
-expect_status 0
-run eval tensor -d cpu --quick --quiet
-expect_status 0
-expect_err "^mpbench: tf32, the run's own precision, is left out: .*tf32"
-expect_no_out '^tf32'
-expect_out '^fp32 '
-run eval tensor -d cpu --quick --quiet -p fp32
-expect_silent err
-run rm tensor
+run eval 1 -d gpu:99 --quick --quiet
+expect_err "^mpbench: bf16, the run's own precision, is left out: device gpu"
+expect_no_out '^bf16'
 end
 
 begin "int8 is evaluated, loses little, and nothing trains in it"
@@ -244,8 +237,6 @@ run eval 7
 expect_error 2
 run eval 1 -p fp12
 expect_usage_error "not known"
-run eval 1 -p tf32
-expect_error 3 "tf32: a way of tensor cores"
 end
 
 begin "weights that are not finite are named in a line, and in the object"

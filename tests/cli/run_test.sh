@@ -504,8 +504,6 @@ begin "a device that is not there is status 3"
 run run "$tiny" --device gpu:99
 expect_status 3
 expect_err "^mpbench: device gpu"
-run run "$tiny" -p tf32 -d cpu
-expect_status 3
 end
 
 begin "where no plugin lies it is said where it was looked for and how one is made"
@@ -516,22 +514,6 @@ mpbench=$folder/alone/mpbench MPBENCH_GPU=
 run run "$tiny" --device gpu
 mpbench=$whole
 expect_error 3 "device gpu: .*: run make where nvcc is (docs/gpu.md), or use --device cpu; no mpbench-gpu.so lies in $folder/alone"
-end
-
-begin "tf32 is taken where the device multiplies in it, and refused elsewhere by one message"
-for asked in "-p tf32" "--layer *=tf32"; do
-    set -f
-    # shellcheck disable=SC2086 # words
-    run run "$tiny" $asked -d cpu
-    expect_error 3 "tf32: a way of tensor cores to multiply; this device has none, use fp32 or bf16"
-    # shellcheck disable=SC2086 # words
-    run run "$tiny" $asked -d ref --json
-    set +f
-    expect_status 0
-    expect_out '"precision":"tf32"'
-done
-run matrix "$tiny" -p fp32,tf32 -d cpu
-expect_error 3 "tf32: a way of tensor cores"
 end
 
 begin "a result that cannot be written is a failure"

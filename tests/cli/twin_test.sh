@@ -220,9 +220,9 @@ end
 begin "what the twin is refused, the run is refused, and neither is kept"
 run ls --json
 before=$(grep -o '"id"' "$folder/out" | wc -l)
-pair fp16 tf32
+pair fp16 int8
 expect_silent out
-expect_error 3 '--twin: tf32'
+expect_error 3 '--twin: int8'
 pair fp16 fp32 --name one
 expect_silent out
 expect_error 2 'has this name'

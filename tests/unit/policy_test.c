@@ -243,29 +243,55 @@ static void formats_that_cannot_be_trained_in_are_refused_by_name(void) {
     CHECK_INT(error.code, ERROR_USAGE);
 }
 
+static bool keeps_to_what_trains(const Device *device, OpId op, Format format) {
+    (void)device, (void)op;
+    return format_trains(format);
+}
+
 static void tf32_is_trained_in_where_the_device_multiplies_in_it(void) {
+    static const char *const names[] = {"cpu", "ref"};
     Error error = {0};
     Preset preset;
     LayerPrecision layer;
-    Device *cpu = NULL, *ref = NULL;
-    CHECK(device_open("cpu", 1, &cpu, &error) && device_open("ref", 1, &ref, &error));
-    CHECK(!preset_resolve("tf32", cpu, &preset, NULL, 0, &error));
-    CHECK_INT(error.code, ERROR_UNAVAILABLE);
-    CHECK_CONTAINS(error.text, "tf32: a way of tensor cores to multiply; this device has none");
+    for (int i = 0; i < 2; i++) {
+        Device *device = NULL;
+        char why[160];
+        CHECK(device_open(names[i], 1, &device, &error));
+        CHECK(layer_precision_parse("tfloat32", device, &layer, &error));
+        CHECK_INT(layer, LAYER_TF32);
+        CHECK(layer_precision_check(layer, device, &error));
+        CHECK(preset_resolve("tfloat32", device, &preset, NULL, 0, &error));
+        CHECK_TEXT(preset.name, "tf32");
+        CHECK_TEXT(preset.loss_scale, "none");
+        CHECK_INT(preset.low, FORMAT_TF32);
+        // It rounds, which costs: nothing is gained, and `auto` never takes it.
+        CHECK(device->backend->gain(device, FORMAT_TF32) == 1);
+        CHECK(preset_resolve("auto", device, &preset, why, sizeof why, &error));
+        CHECK(preset.low != FORMAT_TF32);
+        device_close(device);
+    }
     CHECK(!preset_resolve("tf32", NULL, &preset, NULL, 0, &error));
-    CHECK(!layer_precision_parse("tf32", cpu, &layer, &error));
-    CHECK_CONTAINS(error.text, "this device has none");
     CHECK(layer_precision_parse("tf32", NULL, &layer, &error)); // until the device is known
-    CHECK(!layer_precision_check(layer, cpu, &error));
+}
+
+static void a_device_that_does_not_multiply_in_tf32_refuses_it(void) {
+    Error error = {0};
+    Preset preset;
+    LayerPrecision layer;
+    Device *device = NULL;
+    CHECK(device_open("cpu", 1, &device, &error));
+    const Backend *own = device->backend;
+    Backend less = *own;
+    less.supports = keeps_to_what_trains;
+    device->backend = &less;
+    CHECK(!preset_resolve("tf32", device, &preset, NULL, 0, &error));
     CHECK_INT(error.code, ERROR_UNAVAILABLE);
-    CHECK(layer_precision_check(layer, ref, &error));
-    CHECK(layer_precision_parse("tfloat32", ref, &layer, &error));
-    CHECK_INT(layer, LAYER_TF32);
-    CHECK(preset_resolve("tfloat32", ref, &preset, NULL, 0, &error));
-    CHECK_TEXT(preset.name, "tf32");
-    CHECK_TEXT(preset.loss_scale, "none");
-    CHECK_INT(preset.low, FORMAT_TF32);
-    device_close(cpu), device_close(ref);
+    CHECK_TEXT(error.text, "tf32: this device multiplies nothing in it, use fp32 or bf16");
+    CHECK(!layer_precision_parse("tf32", device, &layer, &error));
+    CHECK(!layer_precision_check(LAYER_TF32, device, &error));
+    CHECK_INT(error.code, ERROR_UNAVAILABLE);
+    device->backend = own;
+    device_close(device);
 }
 
 static void scaled_formats_are_presets_beside_bf16(void) {
@@ -463,6 +489,7 @@ int main(void) {
     RUN_TEST(scaled_formats_are_presets_beside_bf16);
     RUN_TEST(a_layer_in_a_scaled_format_keeps_the_runs_own);
     RUN_TEST(tf32_is_trained_in_where_the_device_multiplies_in_it);
+    RUN_TEST(a_device_that_does_not_multiply_in_tf32_refuses_it);
     RUN_TEST(names_of_other_tools_are_formats_and_presets);
     RUN_TEST(every_format_that_trains_is_a_preset_and_a_layers);
     RUN_TEST(auto_says_why);

@@ -16,12 +16,15 @@
      (exponent) < 8 ? "dynamic" : "none",                       \
      FORMAT_##id == FORMAT_FP32 ? "everything in " name : "products in " name ", fp32 masters"},
 
+#define OF_FP32     "products in it, of fp32 numbers"
+#define BESIDE_BF16 "products in it, the rest in bf16"
+
 const Preset preset_table[] = {
 #define FORMAT(...)
 #define TRAINED(...) PRESET_OF_FORMAT(__VA_ARGS__)
 #define UNTRAINED(...)
-#define SCALED(id, name, ...) \
-    {name, POLICY_CLASSES, FORMAT_##id, true, "none", "products in it, the rest in bf16"},
+#define COMPUTED(id, name, ...) {name, POLICY_CLASSES, FORMAT_##id, true, "none", OF_FP32},
+#define SCALED(id, name, ...)   {name, POLICY_CLASSES, FORMAT_##id, true, "none", BESIDE_BF16},
 #include "number/formats.def"
 #define PRESET(name, mode, low, masters, loss_scale, text) \
     {name, POLICY_##mode, FORMAT_##low, masters, loss_scale, text},
@@ -107,8 +110,7 @@ static Preset preset_multiplying(Format format) {
                     .low = format,
                     .masters = true,
                     .loss_scale = "none",
-                    .text = format_is_scaled(format) ? "products in it, the rest in bf16"
-                                                     : "products in it, of fp32 numbers"};
+                    .text = format_is_scaled(format) ? BESIDE_BF16 : OF_FP32};
 }
 
 static bool unevaluated_format(const Device *device, Format format, Error *error) {

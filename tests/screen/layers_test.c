@@ -196,6 +196,7 @@ static void what_is_set_goes_to_the_run(void) {
     RunRecord record;
     press("f", "layers of simple, auto");
     press("f", "layers of simple, fp32");
+    press("f", "layers of simple, tf32");
     press("f", "layers of simple, bf16");
     press(KEY_RIGHT, "‹ fp32 ›");
     expect("set: fc1=fp32");

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ops/shape.h"
+#include "tests/conformance/rounded.h"
 
 const Values every_kind[EVERY_KIND] = {{VALUES_NORMAL, 0, 1}, {VALUES_INTEGERS, -4, 4},
                                        {VALUES_ZEROS, 0, 0},  {VALUES_SUBNORMAL, 0, 0},
@@ -152,6 +153,9 @@ Case *case_new(Cases *cases, const char *about, ...) {
 void case_free(Case *test) {
     for (int i = 0; i < test->input_count; i++)
         free(test->input[i].values);
+    for (int i = 0; i < 2 && test->is_rounded; i++)
+        free(test->rounded[i].from.values);
+    free(test->steps);
     free(test);
 }
 
@@ -293,7 +297,7 @@ double case_spread(const Case *test, int index) {
 
 // ---- running ------------------------------------------------------------------------------------
 
-static bool shape_outputs(Case *test, Format format, Report *report) {
+bool case_shape(Case *test, Format format, Report *report) {
     KernelCall call = {.op = test->op,
                        .input_count = test->input_count,
                        .output_count = test->output_count,
@@ -320,7 +324,7 @@ double *case_solve(Cases *cases, Case *test, int output) {
     // What another case is built from proves nothing by itself.
     bool kept = test->zeros_expected;
     test->zeros_expected = true;
-    if (shape_outputs(test, FORMAT_FP64, cases->ref_report) &&
+    if (case_shape(test, FORMAT_FP64, cases->ref_report) &&
         expected_make(&expected, cases->ref, test, cases->ref_report)) {
         result = expected.value[output];
         expected.value[output] = NULL;
@@ -337,8 +341,13 @@ static bool has_failed(const Cases *cases) {
     return failed;
 }
 
+static bool is_left_out(Cases *cases) {
+    return (cases->one_in && cases->met++ % cases->one_in != cases->turn) ||
+           (cases->until_failure && has_failed(cases));
+}
+
 void case_run(Cases *cases, Case *test, Format format) {
-    if (cases->until_failure && has_failed(cases)) {
+    if (is_left_out(cases)) {
         case_free(test);
         return;
     }
@@ -349,8 +358,12 @@ void case_run(Cases *cases, Case *test, Format format) {
         case_free(test);
         return;
     }
+    if (cases->rounding && !rounding_define(cases->rounding, test)) {
+        case_free(test);
+        return;
+    }
     Expected expected = {0};
-    if (shape_outputs(test, format, cases->ref_report) &&
+    if (case_shape(test, format, cases->ref_report) &&
         expected_make(&expected, cases->ref, test, cases->ref_report) &&
         expected_holds(&expected, test, cases->ref_report)) {
         compare_on(cases->ref, test, &expected, cases->ref_report);
@@ -368,7 +381,7 @@ void case_run(Cases *cases, Case *test, Format format) {
 }
 
 void case_refused(Cases *cases, Case *test, Format format, const char *needle) {
-    if (!cases->runner && shape_outputs(test, format, cases->ref_report)) {
+    if (!cases->runner && case_shape(test, format, cases->ref_report)) {
         compare_refusal(cases->ref, test, needle, cases->ref_report);
         for (int i = 0; i < cases->device_count; i++)
             compare_refusal(cases->devices[i], test, needle, &cases->reports[i]);

@@ -81,6 +81,8 @@ typedef struct Refusing {
 } Refusing;
 enum { CASES_MAX_REFUSING = 8 };
 
+struct Rounding; // rounded.h
+
 typedef struct Cases Cases;
 // What is done with a case instead of comparing it; it does not free it.
 typedef void (*CaseRunner)(Cases *cases, const Case *test);
@@ -92,6 +94,8 @@ struct Cases {
     // Factors lie in `format`, hold what this one can, and are multiplied in it: a card may round
     // them by a rule of its own, and has nothing to round then. FORMAT_COUNT: in `format`.
     Format compute;
+    // Factors of products are rounded so on the way; NULL: they are multiplied as they are.
+    const struct Rounding *rounding;
     Device *ref;
     Report *ref_report; // the reference device against itself: its rounding, its memory
     Device **devices;
@@ -103,6 +107,8 @@ struct Cases {
     uint32_t drawn;     // bit k: some input was drawn with ValueKind k
     CaseRunner runner;  // NULL: compare
     bool until_failure; // no case is compared after one that failed
+    int one_in, turn;   // one case in so many is compared, the first after `turn`; 0: every one
+    int met;            // how many there were
 };
 
 // A number in [0, 1).
@@ -128,8 +134,10 @@ double case_spread(const Case *test, int input);
 // failure in the report, when it cannot.
 double *case_solve(Cases *cases, Case *test, int output);
 
-// Shapes the outputs by the operation's rule, gives floating ones that precision decides `format`,
-// runs the case everywhere, compares, and frees it.
+// Shapes the outputs by the operation's rule and gives floating ones that precision decides
+// `format`; false, with the failure in the report, where the rule refuses the inputs.
+bool case_shape(Case *test, Format format, Report *report);
+// Shapes the outputs, runs the case everywhere, compares, and frees it.
 void case_run(Cases *cases, Case *test, Format format);
 // The same, but every device must refuse with an error that contains `needle`.
 void case_refused(Cases *cases, Case *test, Format format, const char *needle);

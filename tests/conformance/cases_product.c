@@ -1,6 +1,8 @@
 // Cases of the matrix products.
 #include <math.h>
+#include <stdlib.h>
 
+#include "precision/recipe.h"
 #include "tests/conformance/cases.h"
 
 double sum_terms(int64_t count) {
@@ -148,33 +150,60 @@ typedef struct ScaleCase {
     int first, dims; // the depth
 } ScaleCase;
 
-typedef struct Scheme {
-    Format element, scale;
-    int block, lines;
-    bool up, at_random, hadamard, best;
-} Scheme;
+enum { MOST_WAYS = 64 };
 
-static void scale_case(Cases *cases, const ScaleCase *shape, const Scheme *scheme, Values values) {
-    Case *test =
-        case_new(cases, "%s as %s by %s of %d x %d%s%s%s%s", values_name(values),
-                 format_name(scheme->element), format_name(scheme->scale), scheme->block,
-                 scheme->lines, scheme->up ? ", up" : "", scheme->at_random ? ", at random" : "",
-                 scheme->hadamard ? ", turned" : "", scheme->best ? ", the best" : "");
+static bool is_same_way(const ScaleAttr *a, const ScaleAttr *b) {
+    return a->element == b->element && a->scale == b->scale && a->block == b->block &&
+           a->lines == b->lines && a->up == b->up && a->best == b->best &&
+           a->at_random == b->at_random && a->hadamard == b->hadamard;
+}
+
+static int add_way(ScaleAttr ways[MOST_WAYS], int count, ScaleAttr way) {
+    way.up = way.up && way.scale == FORMAT_E8M0; // of no other
+    for (int i = 0; i < count; i++)
+        if (is_same_way(&ways[i], &way))
+            return count;
+    if (count == MOST_WAYS)
+        abort();
+    ways[count] = way;
+    return count + 1;
+}
+
+// How factors are rounded in every scaled format of the table, by what a recipe may change of it.
+static int ways_to_scale(ScaleAttr ways[MOST_WAYS]) {
+    static const char *const recipes[] = {"", "scales=floor", "gradients=e5m2", "fp8=blocks",
+                                          "blocks=best"};
+    static const char *const chances[] = {"rounding=nearest", "rounding=random"},
+                             *const turns[] = {"hadamard=off", "hadamard=on"};
+    int count = 0;
+    for (size_t r = 0; r < sizeof recipes / sizeof *recipes; r++)
+        for (int more = 0; more < 4; more++) {
+            Recipe recipe;
+            if (!recipe_parse(recipes[r], &recipe, NULL) ||
+                !recipe_change(chances[more % 2], &recipe, NULL) ||
+                !recipe_change(turns[more / 2], &recipe, NULL))
+                abort();
+            for (int f = 0; f < FORMAT_COUNT; f++)
+                for (int role = 0; format_is_scaled((Format)f) && role < FACTOR_ROLES; role++)
+                    count = add_way(ways, count,
+                                    recipe_scale(&recipe, (Format)f, (FactorRole)role, more / 2));
+        }
+    return count;
+}
+
+static void scale_case(Cases *cases, const ScaleCase *shape, const ScaleAttr *way, Values values) {
+    Case *test = case_new(cases, "%s as %s by %s of %d x %d%s%s%s%s", values_name(values),
+                          format_name(way->element), format_name(way->scale), way->block,
+                          way->lines, way->up ? ", up" : "", way->at_random ? ", at random" : "",
+                          way->hadamard ? ", turned" : "", way->best ? ", the best" : "");
     case_add(cases, test, cases->format, shape->shape, shape->lies, values);
-    test->attr.factor.by = (ScaleAttr){.element = scheme->element,
-                                       .scale = scheme->scale,
-                                       .block = scheme->block,
-                                       .lines = scheme->lines,
-                                       .first = shape->first,
-                                       .dims = shape->dims,
-                                       .up = scheme->up,
-                                       .at_random = scheme->at_random,
-                                       .hadamard = scheme->hadamard,
-                                       .best = scheme->best};
+    test->attr.factor.by = *way;
+    test->attr.factor.by.first = shape->first;
+    test->attr.factor.by.dims = shape->dims;
     test->attr.factor.stream = (RandomAttr){.seed = 11, .offset = 5};
     test->zeros_expected = values.kind == VALUES_ZEROS || values.kind == VALUES_SUBNORMAL ||
                            values.kind == VALUES_TINY;
-    case_run(cases, test, scheme->scale == FORMAT_E8M0 ? FORMAT_BF16 : FORMAT_FP32);
+    case_run(cases, test, way->scale == FORMAT_E8M0 ? FORMAT_BF16 : FORMAT_FP32);
 }
 
 void cases_scale_factor(Cases *cases) {
@@ -186,29 +215,14 @@ void cases_scale_factor(Cases *cases) {
         {{2, {200, 140}}, LIES_TRANSPOSED, 0, 1}, {{2, {0, 4}}, LIES_DENSE, 1, 1},
         {{4, {3, 2, 2, 200}}, LIES_DENSE, 3, 1},  {{2, {700, 3}}, LIES_DENSE, 0, 1},
     };
-    static const Scheme schemes[] = {
-        {FORMAT_E4M3, FORMAT_E8M0, 32, 1, true, false, false, false},
-        {FORMAT_E4M3, FORMAT_E8M0, 32, 1, false, false, false, false},
-        {FORMAT_E5M2, FORMAT_E8M0, 32, 1, true, true, false, false},
-        {FORMAT_E3M2, FORMAT_E8M0, 32, 1, false, false, false, false},
-        {FORMAT_E2M3, FORMAT_E8M0, 32, 1, true, false, false, false},
-        {FORMAT_E2M1, FORMAT_E8M0, 32, 1, true, true, false, false},
-        {FORMAT_E2M1, FORMAT_E4M3, 16, 1, false, false, false, false},
-        {FORMAT_E2M1, FORMAT_E4M3, 16, 1, false, true, true, false},
-        {FORMAT_E2M1, FORMAT_E4M3, 16, 1, false, false, false, true},
-        {FORMAT_E2M1, FORMAT_E4M3, 16, 1, false, true, true, true},
-        {FORMAT_E4M3, FORMAT_FP32, 0, 1, false, false, false, false},
-        {FORMAT_E5M2, FORMAT_FP32, 0, 1, false, true, false, false},
-        {FORMAT_E4M3, FORMAT_FP32, 128, 1, false, false, false, false},
-        {FORMAT_E4M3, FORMAT_FP32, 128, 128, false, false, false, false},
-    };
-    const int count = sizeof schemes / sizeof *schemes;
+    ScaleAttr ways[MOST_WAYS];
+    const int count = ways_to_scale(ways);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        for (int s = 0; s < count; s++)
-            scale_case(cases, &shapes[i], &schemes[s], NORMAL);
+        for (int w = 0; w < count; w++)
+            scale_case(cases, &shapes[i], &ways[w], NORMAL);
     for (int k = 0; k < EVERY_KIND; k++)
-        for (int s = 0; s < count; s++)
-            scale_case(cases, &shapes[k % 3], &schemes[s], every_kind[k]);
+        for (int w = 0; w < count; w++)
+            scale_case(cases, &shapes[k % 3], &ways[w], every_kind[k]);
 }
 
 // Rows as they come in training, and rows of anything.

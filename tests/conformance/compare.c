@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "kernel/allocator.h"
+#include "tests/conformance/rounded.h"
 #include "tests/conformance/truth.h"
 
 enum { GUARD_BYTES = 128 };             // before and behind every array
@@ -143,6 +144,7 @@ static double twisted(const Case *test, int input, double value, Twist twist) {
 
 typedef struct Run {
     Array input[OP_MAX_INPUTS], output[OP_MAX_OUTPUTS];
+    RoundedFactors factors;
     KernelCall call;
     OpAttr attr;
 } Run;
@@ -152,6 +154,12 @@ static void run_clear(Run *run, Device *device) {
         array_clear(&run->input[i], device);
     for (int i = 0; i < OP_MAX_OUTPUTS; i++)
         array_clear(&run->output[i], device);
+    rounded_clear(&run->factors, device);
+}
+
+// What an input holds: of factors that a device rounds itself, what they are worth, or the numbers.
+static const CaseInput *given(const Case *test, int i, bool in_double) {
+    return test->is_rounded && i < 2 && !in_double ? &test->rounded[i].from : &test->input[i];
 }
 
 // The magnitude A of a product is that before its activation.
@@ -171,7 +179,7 @@ static bool run_prepare(Run *run, Device *device, const Case *test, Twist twist,
                              .output_count = test->output_count,
                              .attr = &run->attr};
     for (int i = 0; i < test->input_count; i++) {
-        const CaseInput *input = &test->input[i];
+        const CaseInput *input = given(test, i, in_double);
         View *view = &run->call.input[i];
         *view = input->view;
         view->data = NULL;
@@ -442,7 +450,9 @@ void compare_on(Device *device, const Case *test, const Expected *expected, Repo
     report->cases++;
     if (!run_prepare(&run, device, test, AS_THEY_ARE, false)) {
         report_failure(report, test, "no memory");
-    } else if (!device_run(device, &run.call, &error) || !nothing_found(device, &error)) {
+    } else if ((test->is_rounded &&
+                !rounded_make(&run.factors, device, test, &run.call, &run.attr, &error)) ||
+               !device_run(device, &run.call, &error) || !nothing_found(device, &error)) {
         report_failure(report, test, "it fails: %s", error.text);
     } else {
         int before = report->failures;

@@ -26,11 +26,21 @@ typedef struct CaseInput {
     bool absent;
 } CaseInput;
 
+// A factor that a device rounds itself before it multiplies (rounded.h).
+typedef struct Rounded {
+    CaseInput from; // its numbers; or, of weights in int8, what they were rounded to
+    ScaleAttr by;   // how, of elements that share scales
+} Rounded;
+
 typedef struct Case {
     OpId op;
     char about[160];
     int input_count, output_count;
     CaseInput input[OP_MAX_INPUTS];
+    bool is_rounded; // the first two inputs are what these are worth, which devices are given
+    Rounded rounded[2];
+    float *steps; // of weights in int8: what a step of each row is worth; owned
+    int64_t step_count;
     View output[OP_MAX_OUTPUTS];
     Bound bound[OP_MAX_OUTPUTS];
     // In place of `bound`, of devices that take what comes up on the way into tiles of TF32.

@@ -1,15 +1,16 @@
 // Every operation of ops.def, in every storage format, on a device (tests/device.h), against the
-// reference.
+// reference; products also in every format that rounds their factors.
 //
 // A line "OP FORMAT DEVICE" says that all cases of the operation's family hold, or describes the
 // first that does not. The reference device is held against itself, in the format instead of in
 // double. Arguments name the operations to run; --operations prints those that there are.
 // $MPBENCH_MATRIX names a file that gets the matrix of what is supported.
 #include "tests/conformance/cases.h"
+#include "tests/conformance/rounded.h"
 #include "tests/device.h"
 #include "tests/test.h"
 
-enum { MAX_DEVICES = 8 };
+enum { MAX_DEVICES = 8, ONE_ROUNDED_IN = 8 };
 
 static const Format storage_formats[] = {
 #define FORMAT(...)
@@ -37,13 +38,18 @@ static void every_case_holds(void) {
                   current->cases, current->first);
 }
 
-// One line for an operation in a format on a device; whether it holds.
-static bool print_line(OpId op, Format format, const Device *device, const Report *report) {
+static void print_named(OpId op, const char *format, const Device *device, const char *more,
+                        const Report *report) {
     char name[160];
-    snprintf(name, sizeof name, "%s %s %s", op_table[op].name, format_name(format),
-             device->backend->name);
+    snprintf(name, sizeof name, "%s %s %s%s", op_table[op].name, format, device->backend->name,
+             more);
     current = report;
     test_run(name, every_case_holds);
+}
+
+// One line for an operation in a format on a device; whether it holds.
+static bool print_line(OpId op, Format format, const Device *device, const Report *report) {
+    print_named(op, format_name(format), device, "", report);
     return report->failures == 0;
 }
 
@@ -170,6 +176,82 @@ static void check_tf32(OpId op) {
         print_line(op, FORMAT_TF32, running[i], &reports[i]);
 }
 
+// ---- products whose factors are rounded on the way ----------------------------------------------
+
+static bool multiplies_so(const Device *device, OpId op, const Rounding *rounding) {
+    return device->backend->kernels[op] &&
+           device->backend->supports(device, rounding_asked_of(rounding, op), rounding->format);
+}
+
+// A device that does not multiply so refuses it, and says what.
+static void refuse(Cases *cases, const Case *test) {
+    Refusing *refusing = &cases->refusing[0];
+    if (refusing->report->cases >= 3) // each asks for the same
+        return;
+    char needle[64];
+    snprintf(needle, sizeof needle, "does not multiply in %s",
+             format_name(cases->rounding->format));
+    Case asked = *test;
+    asked.attr.has_compute = true;
+    asked.attr.compute = cases->rounding->format;
+    if (case_shape(&asked, FORMAT_FP32, refusing->report))
+        compare_refusal(refusing->device, &asked, needle, refusing->report);
+}
+
+static void check_refused(OpId op, const Rounding *rounding, Device *device) {
+    Report ref_report = {0}, report = {0};
+    Cases cases = {.op = op,
+                   .format = FORMAT_FP32,
+                   .compute = FORMAT_COUNT,
+                   .rounding = rounding,
+                   .ref = ref,
+                   .ref_report = &ref_report,
+                   .refusing = {{device, &report}},
+                   .refusing_count = 1,
+                   .random = (uint64_t)op + 1,
+                   .runner = refuse};
+    families[op](&cases);
+    print_named(op, rounding->name, device, " is refused", &report);
+}
+
+// Other kinds of numbers, shapes and layouts in each format: together they have met all.
+static void check_rounded(OpId op, const Rounding *rounding, int turn) {
+    Report ref_report = {0}, reports[MAX_DEVICES] = {0};
+    Device *running[MAX_DEVICES];
+    Cases cases = {.op = op,
+                   .format = FORMAT_BF16,
+                   .compute = FORMAT_COUNT,
+                   .rounding = rounding,
+                   .ref = ref,
+                   .ref_report = &ref_report,
+                   .devices = running,
+                   .reports = reports,
+                   .random = (uint64_t)turn * OP_COUNT + (uint64_t)op + 1,
+                   .one_in = ONE_ROUNDED_IN,
+                   .turn = turn % ONE_ROUNDED_IN};
+    for (int i = 0; i < device_count; i++)
+        if (multiplies_so(devices[i], op, rounding))
+            running[cases.device_count++] = devices[i];
+        else
+            check_refused(op, rounding, devices[i]);
+    if (!multiplies_so(ref, op, rounding))
+        check_refused(op, rounding, ref);
+    if (!rounding_serves(rounding, op)) // of elements alone, without scales, the reference does all
+        return;
+    families[op](&cases);
+    print_named(op, rounding->name, ref, "", &ref_report);
+    for (int i = 0; i < cases.device_count; i++)
+        print_named(op, rounding->name, running[i], "", &reports[i]);
+}
+
+static void check_products(OpId op) {
+    Rounding roundings[ROUNDINGS_MOST];
+    const int count = rounding_list(roundings);
+    check_tf32(op);
+    for (int i = 0; i < count; i++)
+        check_rounded(op, &roundings[i], i + 3 * (int)op);
+}
+
 static void write_matrix(const char *path) {
     static const char *const words[] = {"yes", "no", "FAILS"};
     FILE *file = fopen(path, "w");
@@ -231,7 +313,7 @@ int main(int argc, char **argv) {
             check_op((OpId)op, f);
     for (int op = 0; op < OP_COUNT; op++)
         if (is_product((OpId)op) && is_wanted((OpId)op, argc, argv))
-            check_tf32((OpId)op);
+            check_products((OpId)op);
     const char *path = getenv("MPBENCH_MATRIX");
     if (path && *path)
         write_matrix(path);

@@ -28,7 +28,7 @@ bits 30 what the card must compute to the bit of the processor
 conformance 100 every operation in every format, held against float64
 own 40 the same of what libraries do, by our own kernels alone
 golden 50 whole models held against recorded traces
-units 60 engine, scalers, optimizers, and that no step waits
+units 60 engine, scalers, optimizers, products in scaled formats, and that no step waits
 lua 60 scripts that promise something of every function
 runs 60 training in each format, twice and launched one by one, the same bits
 resume 50 runs that were stopped or killed, resumed and forked
@@ -114,7 +114,8 @@ part_golden() { programs golden/ops_test golden/model_test golden/scaler_test; }
 part_units() {
     programs unit/tape_test unit/scaler_test unit/scalers_test unit/waits_test \
         lua/waits_test unit/parameter_test unit/optim_test unit/optim_refused_test unit/views_test \
-        unit/statistics_test unit/gpu_capture_test
+        unit/statistics_test unit/gpu_capture_test unit/factors_test unit/scales_test \
+        unit/scales_apart_test unit/scales_products_test unit/scales_recipe_test
 }
 part_lua() {
     sh "$here/../lua/lua_test.sh"

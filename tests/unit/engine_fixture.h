@@ -9,17 +9,22 @@
 static Device *fixture_device;
 static Engine *engine;
 
-// Opens an engine under a preset, on the device unless another is named (tests/device.h); ends the
-// test program when it cannot.
-static inline void engine_open(const char *device, const char *precision) {
+// Opens an engine under a preset on that device, whichever is named to the test; ends the test
+// program when it cannot.
+static inline void engine_open_on(const char *device, const char *precision) {
     Error error = {0};
     Preset preset;
-    if (!device_open(test_device_or(device), 1, &fixture_device, &error) ||
+    if (!device_open(device, 1, &fixture_device, &error) ||
         !preset_resolve(precision, fixture_device, &preset, NULL, 0, &error) ||
         !(engine = engine_new(fixture_device, &preset, 1, &error))) {
         printf("not ok fixture: %s\n", error.text);
         exit(1);
     }
+}
+
+// On the device unless another is named (tests/device.h).
+static inline void engine_open(const char *device, const char *precision) {
+    engine_open_on(test_device_or(device), precision);
 }
 
 static inline void engine_close(void) {

@@ -7,7 +7,7 @@
 static void open_with(const char *device, const char *precision, const char *recipe_text) {
     Recipe recipe;
     Error error = {0};
-    engine_open(device, precision);
+    engine_open_on(device, precision);
     CHECK_MESSAGE(recipe_parse(recipe_text, &recipe, &error), "%s", error.text);
     policy_set_recipe(engine->policy, &recipe);
     engine->layer = policy_add_layer(engine->policy, "head", 0, NULL);
@@ -123,7 +123,7 @@ static void what_is_left_apart_is_multiplied_by(void) {
             const char *precision = way % 2 ? "nvfp4" : "fp8";
             const Format kept = way / 2 ? FORMAT_FP32 : FORMAT_BF16;
             const int64_t count = all_of(&products[i], "ref", precision, kept, expected);
-            CHECK_INT(all_of(&products[i], "cpu", precision, kept, numbers), count);
+            CHECK_INT(all_of(&products[i], test_device_name(), precision, kept, numbers), count);
             const int64_t parts[] = {product_of(products[i].y), product_of(products[i].x),
                                      product_of(products[i].weight), products[i].bias};
             double worst = 0;
@@ -141,9 +141,9 @@ static void the_gradient_of_a_bias_is_a_sum_of_what_comes(void) {
     enum { FILTERS = 8, PLACES = 3 * 4 * 4 };
     static const int64_t x_shape[] = {3, 4, 4, 16}, w_shape[] = {FILTERS, 1, 1, 16},
                          y_shape[] = {3, 4, 4, FILTERS}, filters = FILTERS;
-    for (int d = 0; d < 2; d++)
+    for (const char *const *device = test_device_names(); *device; device++)
         for (int p = 0; p < 3; p++) {
-            open_with(d ? "cpu" : "ref", precisions[p], "fp8=current");
+            open_with(*device, precisions[p], "fp8=current");
             Tensor *x = random_leaf(4, x_shape, 1, 1), *w = random_leaf(4, w_shape, 2, 1);
             Tensor *bias = random_leaf(1, &filters, 3, 1), *dy = random_leaf(4, y_shape, 4, 1e-5);
             OpAttr attr = {.conv = {.stride = {1, 1}, .dilation = {1, 1}, .groups = 1}};

@@ -6,12 +6,14 @@
 -- and more the loss jumps from 0.03 to tens or hundreds and comes back to 1 at best; in bf16 it does
 -- not. At which step hangs on the last bits of sums, and so on the processor: on one without AVX-512
 -- five seeds of five left between steps 1798 and 2401.
+-- Its input is what such a student gives back before it has learnt anything: a loss of 1.1.
 -- Takes 10 to 25 s a run on two cores:
 --     mpbench run intervene -p bf16 --name plain
 --     mpbench run intervene -p mxfp4 --recipe norms=scaled,scales=floor --name broken
 -- On the screen: the loss, and among the events the step at which it left and the layer in which that
 -- began. Fork before it, at the step that the run's note names, with one change (there: `:fork STEP
--- recipe.norms=own`), or pause the run with p and :set recipe.norms=own while it trains:
+-- recipe.norms=own`), or pause the run with p and :set recipe.norms=own while it trains.
+-- Expect 0.02 to 0.03 in the end from bf16 and from forks that avert it, 0.1 and more from the others:
 --     mpbench fork broken --at STEP --recipe norms=own           averts it
 --     mpbench fork broken --at STEP --layer '*norm=bf16'         the same change, by layers
 --     mpbench fork broken --at STEP --recipe scales=up           does not, nor do activations=bf16
@@ -23,8 +25,10 @@
 --
 -- From: Su et al., Characterization and Mitigation of Training Instabilities in Microscaling Formats,
 -- 2025 (arXiv 2506.20752), at width 512, batch 2,048 and a rate of 6e-4 in MXFP8, where a run leaves
--- after some 5,000 steps: `--set size=paper --set lr=6e-4 --set warmup=1 -p mxfp8`, which takes two
--- processors some six hours. As there, what high precision bears breaks; norms' weights alone do it
+-- after some 5,000 steps. That size was never run here: by its first steps it would take two processors
+-- three to six hours, and all that is said above is of the small one:
+--     mpbench run intervene --set size=paper --set lr=6e-4 --set warmup=1 -p mxfp8 --recipe norms=scaled,scales=floor
+-- As there, what high precision bears breaks at the small size; norms' weights alone do it
 -- (--layer '*up=bf16' --layer '*down=bf16'); to leave norms alone averts it, and so does high
 -- precision. Otherwise than there: the rate is 30 times as high and warmed up, so that it happens
 -- within a minute, and not far below what bf16 bears (which leaves, too, after some 4,000 steps and

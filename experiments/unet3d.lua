@@ -1,15 +1,17 @@
 -- unet3d: a volume is divided into what is looked for and the rest, as scans of the body are: a U-Net of
 -- three-dimensional convolutions, in training and in use.
 --
--- Takes about 10 s on two cores. The volumes are made up: balls, ellipsoids and a slope of brightness
--- in noise, so that the truth is known exactly. On the screen: dice (v) rises from about 0.1 to above
--- 0.8; in the panel of the machine, what activations take. At the end `dice` is that of new volumes;
--- 1 is the truth, and dice_guess what marking everything would have. Then one volume goes through
--- without training: `latency_ms` is the median of its times, `training_mib` and `inference_mib` the most
--- that a step and that took. Cicek and others (2016, arXiv:1606.06650) for the network. Expect the same
--- Dice in every format, activations in 16 bits that take little more than half of fp32's (the masks and
--- what norms keep stay as they are), and shorter times only where the machine multiplies the format
--- fast: `mpbench doctor` says so.
+-- The volumes are made up: balls, ellipsoids and a slope of brightness in noise, so that the truth is
+-- known exactly. At the end `dice` is that of new volumes; 1 is the truth, and dice_guess what marking
+-- everything would have. Then one volume goes through without training: `latency_ms` is the median of its
+-- times, `training_mib` and `inference_mib` the most that a step and that took.
+-- Takes about 10 s on two cores. On the screen: dice (v) rises from about 0.1 to above 0.8; in the panel
+-- of the machine, what activations take.
+-- Expect a Dice of about 0.9 in every format (a guess is 0.09), activations in 16 bits that take half of
+-- fp32's, or little more (the masks and what norms keep stay as they are), and shorter times only where
+-- the machine multiplies the format fast: `mpbench doctor` says so.
+-- From: Cicek et al., 3D U-Net, 2016 (arXiv:1606.06650), the network; Micikevicius et al., Mixed Precision
+-- Training, 2018 (activations of half the size).
 --     mpbench run unet3d -p fp32
 --     mpbench run unet3d -p fp16
 --     mpbench run unet3d --set size=64 --set width=16 --set steps=2000

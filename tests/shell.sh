@@ -68,6 +68,15 @@ value_of() {
     sed 's/[[:space:]]//g' "$folder/out" | grep -o "\"$1\":[^,}]*" | head -n 1 | cut -d: -f2-
 }
 
+# The last value of the loss, or a result of the run, in the JSON of the last command.
+result_of() { # NAME
+    if [ "$1" = loss ]; then
+        sed -n 's/.*"loss":{[^}]*"last":\([^,}]*\).*/\1/p' "$folder/out"
+    else
+        sed -n 's/.*"metrics":{\([^}]*\)}.*/\1/p' "$folder/out" | tr ',' '\n' | sed -n "s/^\"$1\"://p"
+    fi
+}
+
 # An experiment of one layer, head, that prints its `kind`; from step nan_from on its loss is no number.
 write_tiny() {
     tiny=$folder/tiny.lua

@@ -21,19 +21,15 @@ for experiment in $names; do
             fail "expected.txt has no row of $experiment in $precision for soak"
     done
     grep -q '^ *about = ' "$here/$experiment.lua" || fail "$experiment says nothing of itself in the list"
-    [ "$(grep -n -m 1 -v '^--' "$here/$experiment.lua" | cut -d: -f1)" -gt 5 ] ||
-        fail "$experiment opens with less than five lines on what it shows"
+    sed '/^--/!q; s/^-- *//' "$here/$experiment.lua" | tr '\n' ' ' >"$folder/opening"
+    grep -q "^${experiment##*/}: " "$folder/opening" || fail "$experiment does not open with what it shows"
+    for word in Takes 'On the screen' Expect From:; do
+        grep -q "$word" "$folder/opening" || fail "$experiment opens without \"$word\""
+    done
+    grep -q 'mpbench run ' "$folder/opening" || fail "$experiment opens without a command"
 done
 end
 
-# The last value of a series, or a result of the run.
-result_of() { # NAME
-    if [ "$1" = loss ]; then
-        sed -n 's/.*"loss":{[^}]*"last":\([^,}]*\).*/\1/p' "$folder/out"
-    else
-        sed -n 's/.*"metrics":{\([^}]*\)}.*/\1/p' "$folder/out" | tr ',' '\n' | sed -n "s/^\"$1\"://p"
-    fi
-}
 is_within() { # VALUE LEAST MOST
     awk -v value="$1" -v least="$2" -v most="$3" \
         'BEGIN { exit !(value ~ /^-?[0-9]/ && value + 0 >= least + 0 && value + 0 <= most + 0) }'

@@ -257,8 +257,9 @@ static void a_block_loses_what_is_too_small_beside_its_largest(void) {
     engine_close();
 }
 
-// Of random numbers 4,096 deep: what the published figure for cards is, and that chunks mend it.
-static void few_digits_err_by_two_percent_and_chunks_mend_it(void) {
+// Of random numbers 4,096 deep: the largest error of 576 sums, which is 0.6 to 1.1 % as they are
+// drawn; what is published for cards, nearly 2 %, is of larger matrices. Chunks mend it.
+static void few_digits_err_by_one_percent_and_chunks_mend_it(void) {
     enum { ROWS = 24, COLUMNS = 24, DEPTH = 4096 };
     static float a[ROWS * DEPTH], b[COLUMNS * DEPTH], y[ROWS * COLUMNS];
     static const char *const recipes[] = {"sums=fp32", "sums=split", "sums=fast14", "sums=fp16"};
@@ -311,9 +312,9 @@ static void few_digits_err_by_two_percent_and_chunks_mend_it(void) {
         }
     if (getenv("MPBENCH_TEST_VERBOSE"))
         printf("# fp32 %.3g, split %.3g, fast14 %.3g\n", worst[0][0], worst[0][1], worst[0][2]);
-    CHECK_MESSAGE(worst[0][2] > 0.003 && worst[0][2] < 0.04, "fast14 errs by %g", worst[0][2]);
-    CHECK_MESSAGE(worst[0][1] < worst[0][2] / 4, "split errs by %g", worst[0][1]);
-    CHECK(worst[0][0] < 1e-4 && worst[1][0] < 1e-6);
+    CHECK_MESSAGE(worst[0][2] > 0.004 && worst[0][2] < 0.013, "fast14 errs by %g", worst[0][2]);
+    CHECK_MESSAGE(worst[0][1] < worst[0][2] / 8, "split errs by %g", worst[0][1]);
+    CHECK(worst[0][0] < 1e-5 && worst[1][0] < 1e-6);
     CHECK(worst[1][2] <= worst[0][2]);
 }
 
@@ -337,7 +338,7 @@ int main(void) {
     RUN_TEST(sums_are_refused_where_the_device_has_one_way);
     RUN_TEST(each_factor_is_scaled_as_the_format_says);
     RUN_TEST(a_block_loses_what_is_too_small_beside_its_largest);
-    RUN_TEST(few_digits_err_by_two_percent_and_chunks_mend_it);
+    RUN_TEST(few_digits_err_by_one_percent_and_chunks_mend_it);
     RUN_TEST(other_operations_stay_as_they_are);
     return test_end();
 }

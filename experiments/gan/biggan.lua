@@ -2,15 +2,18 @@
 -- shifts are the class's own; both networks have spectral norms and an attention over the picture, the
 -- loss is the hinge, and what is shown comes of an average of the weights (EMA).
 --
--- Takes about a minute on two cores, a third of it for the judge at the end. On the screen: g_loss
--- wanders about 0 and d_loss stays between 0.5 and 2 (2 is a discriminator that knows nothing); `i`
--- shows the ten classes, a column each. At the end a CNN that has seen real pictures alone, ten batches
--- a step of the run and `judge` at most (with all of them it names about 90 % of a test set) says of
--- each picture what it is: `recognised` is the share that it calls as they were ordered, 0.1 by chance
--- and about 0.4 so early in a training; more steps give more. Brock and others (2019, arXiv:1809.11096)
--- and Zhang and others (2019, arXiv:1805.08318) for the parts; BigGAN was trained with parts of it low,
--- and what is delicate in it is kept in fp32 here: the power iterations of the spectral norms, and the
--- running statistics.
+-- What is delicate in it is kept in fp32: the power iterations of the spectral norms, and the running
+-- statistics. At the end a CNN that has seen real pictures alone, ten batches a step of the run and `judge`
+-- at most (with all of them it names about 90 % of a test set) says of each picture what it is. `variety`
+-- is how much pictures differ from each other, as a share of how much real ones do: 0 where all are alike.
+-- Takes about a minute on two cores, a third of it for the judge. On the screen: g_loss wanders about 0 and
+-- d_loss stays between 0.5 and 2 (2 is a discriminator that knows nothing); `i` shows the ten classes, a
+-- column each.
+-- Expect `recognised`, the share of pictures that the judge calls as they were ordered (0.1 by chance), to be
+-- about 0.4 so early in a training, in every format; more steps give more.
+-- From: Brock et al., Large Scale GAN Training for High Fidelity Natural Image Synthesis, 2019
+-- (arXiv:1809.11096), trained with parts of it low, and Zhang et al., Self-Attention Generative Adversarial
+-- Networks, 2019 (arXiv:1805.08318), the attention.
 --     mpbench run biggan -p fp16
 --     mpbench run biggan -p fp16 --set scalers=2         a scaler for each network's loss
 --     mpbench run biggan --set width=32 --set batch=128 --set steps=20000
@@ -157,12 +160,14 @@ return mp.experiment {
         if p.judge == 0 then return end
         run:evaluate(function()
             local judge, right, rounds = shared.train_judge(real, p), 0, 20
+            local function some(y) return make(mp.randn(#y, p.noise), y) end
             for _ = 1, rounds do
                 local y = mp.randint(real.classes, 50)
-                right = right + F.accuracy(judge(make(mp.randn(50, p.noise), y)), y):item() / rounds
+                right = right + F.accuracy(judge(some(y)), y):item() / rounds
             end
             run:result {
                 recognised = right, chance = 1 / real.classes,
+                variety = shared.variety(real, function(n) return some(mp.randint(real.classes, n)) end),
                 judge_accuracy = shared.judge_accuracy(judge, real, 100),
             }
         end)

@@ -2,15 +2,20 @@
 -- that tells them from real ones. A loss for each of its three questions, and one scaler for all, one
 -- for each network or one for each loss.
 --
--- Takes about half a minute on two cores, most of it for the judge at the end. On the screen: d_loss
--- and g_loss (v) stay near each other, neither falls to nothing; `i` shows the pictures, noise at
--- first, clothes after some hundred steps. At the end a CNN judges that has seen real pictures alone,
--- ten batches a step of the run and `judge` at most (with all of them it names about 90 % of a test
--- set): `score` is 1 for noise or for one picture over and over, about 8 for real ones (score_real),
--- and should be 3 to 5. `training_mib` is what activations took at most in the last step. Radford and
--- others (2016, arXiv:1511.06434) train this shape stably without tricks; Micikevicius and others
--- (2018, arXiv:1710.03740) a DCGAN in mixed precision, without any loss of quality and even without
--- scaling. Formats do not separate these curves: what differs from run to run is chance.
+-- At the end a CNN judges that has seen real pictures alone, ten batches a step of the run and `judge`
+-- at most (with all of them it names about 90 % of a test set). `variety` is how much pictures differ from
+-- each other, as a share of how much real ones do: 0 for one picture over and over. `training_mib` is what
+-- activations took at most in the last step.
+-- Takes about half a minute on two cores, most of it for the judge. On the screen: d_loss and g_loss (v)
+-- stay near each other, neither falls to nothing; `i` shows the pictures, noise at first, clothes after
+-- some hundred steps.
+-- Expect a `score` of 3 to 5: 1 is what noise has, or one picture over and over (score_noise, as measured),
+-- about 8 what real ones have (score_real). How sure the judge is (`confidence`) tells less: 0.7, where real
+-- ones have 0.9 and noise has 0.5. Formats do not separate these curves: what differs from run to run is chance.
+-- From: Radford et al., Unsupervised Representation Learning with Deep Convolutional Generative Adversarial
+-- Networks, 2016 (arXiv:1511.06434), who train this shape stably without tricks; Micikevicius et al., Mixed
+-- Precision Training, 2018 (arXiv:1710.03740), a DCGAN without any loss of quality and even without scaling;
+-- the score: Salimans et al., Improved Techniques for Training GANs, 2016, by our judge instead of theirs.
 --     mpbench run dcgan -p fp16
 --     mpbench run dcgan -p fp16 --set scalers=2          a scaler a network: each finds its own scale
 --     mpbench run dcgan -p fp16 --set scalers=3          a scaler a loss

@@ -4,14 +4,18 @@
 -- discriminator is held by the square of its slope at real pictures (R1, a second derivative, every
 -- few steps), and what is shown comes of an average of the weights (EMA).
 --
--- Takes about a minute on two cores, a third of it for the judge at the end. On the screen (v): d_loss
--- about 1, where 1.4 would be a discriminator that cannot tell, g_loss between 1 and 3, r1 below 1. `i`
--- shows the pictures and, under `mixed` (v), coarse styles, one a row, with fine ones, one a column. At
--- the end a CNN judges that has seen real pictures alone, ten batches a step of the run and `judge` at
--- most (with all of them it names about 90 % of a test set): `score` is 1 for noise or for one picture
--- over and over, about 8 for real ones (score_real), and should be 3 to 5; it comes late in the
--- training. Karras and others (2020, arXiv:1912.04958 and 2006.06676) for the parts; the second trains
--- its high resolutions in fp16, with the demodulation's factors computed in fp32, as here.
+-- At the end a CNN judges that has seen real pictures alone, ten batches a step of the run and `judge`
+-- at most (with all of them it names about 90 % of a test set). `variety` is how much pictures differ from
+-- each other, as a share of how much real ones do: 0 for one picture over and over.
+-- Takes about a minute on two cores, a third of it for the judge. On the screen (v): d_loss about 1, where
+-- 1.4 would be a discriminator that cannot tell, g_loss between 1 and 3, r1 below 1. `i` shows the pictures
+-- and, under `mixed` (v), coarse styles, one a row, with fine ones, one a column.
+-- Expect a `score` of 3 to 5, which comes late in the training: 1 is what noise has, or one picture over
+-- and over (score_noise, as measured), about 8 what real ones have (score_real); in every format alike, but for
+-- what differs from run to run. How sure the judge is (`confidence`) tells less: noise has 0.5 of it.
+-- From: Karras et al., Analyzing and Improving the Image Quality of StyleGAN, 2020 (arXiv:1912.04958), and
+-- Training Generative Adversarial Networks with Limited Data, 2020 (arXiv:2006.06676), which trains its high
+-- resolutions in fp16, with the demodulation's factors computed in fp32, as here.
 --     mpbench run stylegan -p fp16
 --     mpbench run stylegan -p fp16 --set scalers=2       R1 has a scaler of its own
 --     mpbench run stylegan --set width=32 --set steps=20000

@@ -89,6 +89,17 @@ function shared.score(odds)
     return math.exp(surprise:sum(2):mean():item())
 end
 
+-- How much what `make(n)` makes differs from its mean, as a share of how much real pictures do: 0 where all
+-- are one picture.
+function shared.variety(real, make)
+    local x = shared.spread(mp.no_grad(shared.forever(real.test)).x)
+    local function apart(pictures)
+        pictures = pictures:to "fp32"
+        return (pictures - pictures:mean(1, true)):square():mean():sqrt():item()
+    end
+    return apart(make(#x)) / apart(x)
+end
+
 -- The scores of what `make(n)` makes, of as many real pictures, and of noise; and how sure the judge is.
 function shared.compare(judge, real, make)
     local rounds, made, seen, noise = 10, {}, {}, {}
@@ -104,6 +115,7 @@ function shared.compare(judge, real, make)
     return {
         score = shared.score(made), score_real = shared.score(seen), score_noise = shared.score(noise),
         confidence = made:max(2):mean():item(), confidence_real = seen:max(2):mean():item(),
+        confidence_noise = noise:max(2):mean():item(), variety = shared.variety(real, make),
     }
 end
 

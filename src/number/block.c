@@ -13,6 +13,12 @@ static float largest_of(const double *numbers, int count, bool finite_only) {
     return largest;
 }
 
+// A scale that is rounded itself may leave a block's largest a unit or two of fp32 above the
+// largest element: that is rounding, no lack of range.
+static bool is_beyond(float wanted, float largest) {
+    return fabsf(wanted) > largest * (1 + 0x1p-22F);
+}
+
 static BlockNumber describe(double asked, NumberElement element, NumberScale scale) {
     const float wanted = (float)asked * scale.to_elements;
     const float rounded = number_round_to_element(wanted, element, false, 0);
@@ -21,7 +27,7 @@ static BlockNumber describe(double asked, NumberElement element, NumberScale sca
                           .element = (double)rounded,
                           .worth = (double)(rounded * scale.to_numbers),
                           .is_flushed = asked != 0 && rounded == 0,
-                          .is_saturated = isfinite(asked) && fabsf(wanted) > element.largest &&
+                          .is_saturated = isfinite(asked) && is_beyond(wanted, element.largest) &&
                                           fabsf(rounded) == element.largest};
     if (isfinite(asked) && isfinite(number.worth))
         number.error = number.worth - asked;

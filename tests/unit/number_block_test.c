@@ -42,6 +42,17 @@ static void blocks_scale_by_themselves_and_tensors_as_one(void) {
     CHECK(of.number[0].scale == of.number[63].scale);
 }
 
+static void the_largest_is_not_saturated_by_its_own_scale(void) {
+    for (int i = 60; i < 70; i++) {
+        const double numbers[] = {i / 10.0, 1};
+        static const Format formats[] = {FORMAT_FP8, FORMAT_E4M3, FORMAT_E5M2};
+        for (int f = 0; f < 3; f++) {
+            as(formats[f], numbers, 2, true);
+            CHECK_MESSAGE(of.saturated == 0, "%g in %s", numbers[0], format_name(formats[f]));
+        }
+    }
+}
+
 static void what_is_not_finite_stays(void) {
     as(FORMAT_MXFP6, (double[]){1, (double)NAN, (double)INFINITY}, 3, true);
     CHECK(of.number[0].worth == 1);
@@ -71,6 +82,7 @@ static void tiny_numbers_stay_finite(void) {
 int main(void) {
     RUN_TEST(golden_blocks);
     RUN_TEST(blocks_scale_by_themselves_and_tensors_as_one);
+    RUN_TEST(the_largest_is_not_saturated_by_its_own_scale);
     RUN_TEST(what_is_not_finite_stays);
     RUN_TEST(an_infinite_number_takes_the_scale_of_its_tensor);
     RUN_TEST(tiny_numbers_stay_finite);

@@ -223,6 +223,14 @@ const SafeEntry *check_entry_of(const SafeHeader *header, const NamedTensor *nam
     return entry ? entry : safe_header_find(header, named->name);
 }
 
+// Elements of few bits with scales of their own, as an export has them for those who compute with
+// them elsewhere. Without the scales they would be other weights.
+static bool is_quantised(const SafeHeader *header, SafeType type) {
+    if (!safe_header_note(header, "quantised"))
+        return false;
+    return type == SAFE_I8 || type == SAFE_U8 || type == SAFE_F8_E4M3 || type == SAFE_F8_E5M2;
+}
+
 bool check_weights(const SafeHeader *header, const Inventory *inventory, int first, Error *error) {
     Differences differences = {.count = 0};
     for (int i = first; i < inventory->named_count; i++) {
@@ -232,6 +240,14 @@ bool check_weights(const SafeHeader *header, const Inventory *inventory, int fir
             return error_fail(error, ERROR_MEMORY, "no memory to load weights");
         const SafeEntry *entry = check_entry_of(header, named, name);
         Piece piece = piece_of_tensor(name, PIECE_WEIGHT, named->tensor);
+        if (entry && is_quantised(header, entry->type) && entry->type != piece.type) {
+            free(name);
+            return error_fail(error, ERROR_FAILED,
+                              "%.100s is quantised in this file: weights in fp32 or 16 bits are "
+                              "wanted, as `mpbench export RUN --format safetensors -p fp32` writes "
+                              "them",
+                              named->name);
+        }
         if (!entry && !named->is_buffer)
             differ(&differences, "missing in the file:", named->name);
         else if (entry && !piece_fits(&piece, entry))

@@ -231,6 +231,11 @@ run eval 1 --weights none
 expect_usage_error "--weights: none: .*check the path"
 run run "$folder/parted.lua" --weights none --no-history
 expect_usage_error "--weights: none: .*check the path"
+for format in int8 mxfp4 fp8; do
+    "$mpbench" export 1 --format safetensors -p $format -o "$folder/few.safetensors"
+    run eval 1 --weights "$folder/few.safetensors"
+    expect_error 1 "is quantised in this file: weights in fp32 or 16 bits are wanted"
+done
 run eval 1 --at 3
 expect_error 1 "no checkpoint at or before that step; --weights FILE"
 run eval 7

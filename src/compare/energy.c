@@ -26,6 +26,19 @@ double compare_energy(const Comparison *comparison, int run) {
     return compare_joules(&comparison->runs[run], comparison->options.watts);
 }
 
+bool compare_trained_as_long(const Comparison *comparison, const CompareSide *side,
+                             const CompareSide *baseline) {
+    const RunRecord *first = &comparison->runs[baseline->members[0]];
+    const CompareSide *both[] = {side, baseline};
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < both[k]->member_count; i++) {
+            const RunRecord *run = &comparison->runs[both[k]->members[i]];
+            if (run->step - run->parent_step != first->step - first->parent_step)
+                return false;
+        }
+    return true;
+}
+
 // What the group took less, or more, in each of the units that its sentence has.
 static void say_reduction(Phrase *phrase, const CompareSide *side, const CompareSide *baseline,
                           bool has_grams) {
@@ -50,7 +63,8 @@ static bool say_group(Comparison *comparison, const CompareSide *side) {
                compare_kwh(side->energy_j.mean));
     if (!isnan(grams))
         phrase_add(&phrase, " and, at %.4g g a kWh, %.3g g of CO2", grams, side->co2_g.mean);
-    if (side != baseline && !isnan(side->energy_ratio))
+    if (side != baseline && !isnan(side->energy_ratio) &&
+        compare_trained_as_long(comparison, side, baseline))
         say_reduction(&phrase, side, baseline, !isnan(grams));
     phrase_add(&phrase, ".");
     return true;

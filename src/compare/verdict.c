@@ -299,7 +299,8 @@ static bool judge_group(Comparison *comparison, const CompareSide *side,
     slowed = slowed ? slowed : compare_slowed_by(comparison, baseline);
     tell_speed(parts, side, baseline, slowed);
     tell_share(parts, side->memory_ratio, "needs", "memory", "its");
-    tell_share(parts, side->energy_ratio, slowed ? "seemed to use" : "uses", "energy", "its");
+    if (compare_trained_as_long(comparison, side, baseline))
+        tell_share(parts, side->energy_ratio, slowed ? "seemed to use" : "uses", "energy", "its");
     if (compare_loss_is_broken(side) && compare_loss_is_broken(baseline)) {
         Phrase broken = next_part(parts);
         phrase_add(&broken, "its %.63s is not finite in the end, nor is that of %s",

@@ -79,6 +79,25 @@ static void a_speed_measured_in_company_only_seemed_so(void) {
     }
 }
 
+static void energy_of_fewer_steps_is_held_against_nothing(void) {
+    Error error;
+    for (int fork = 0; fork < 2; fork++) {
+        RunRecord *runs = planted_records(six, 2);
+        for (int i = 0; i < 2; i++)
+            runs[i].energy_j = 100 * (2 - i);
+        if (fork)
+            runs[1].parent_step = runs[1].step / 2;
+        else
+            runs[1].step /= 2;
+        CompareOptions options = {.grams_per_kwh = NAN};
+        Comparison *comparison = compare_records(runs, NULL, 2, &options, &error);
+        CHECK(!strstr(comparison->verdicts[0], "energy"));
+        CHECK_INT(comparison->energy_count, 2);
+        CHECK(!strstr(comparison->energies[1], "less than"));
+        compare_free(comparison);
+    }
+}
+
 // Seeds that came to a target are counted; a time of some of them is not held against another.
 static void a_target_is_told_with_its_seeds(void) {
     static const char *const told[] = {
@@ -219,6 +238,7 @@ int main(void) {
     RUN_TEST(a_run_without_an_end_kept_company_until_it_died);
     RUN_TEST(a_run_that_counts_no_epochs_is_told_where_they_are_the_axis);
     RUN_TEST(a_speed_measured_in_company_only_seemed_so);
+    RUN_TEST(energy_of_fewer_steps_is_held_against_nothing);
     RUN_TEST(a_target_is_told_with_its_seeds);
     RUN_TEST(what_misleads_is_said);
     RUN_TEST(what_energy_was_saved_is_told_in_joules_kwh_and_co2);

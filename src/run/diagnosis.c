@@ -71,7 +71,7 @@ const DiagnosisInfo diagnosis_table[DIAGNOSIS_KINDS] = {
         {"saturated",
          "where --recipe has norms=scaled and scales=floor: at least a quarter of a norm's weights "
          "lie beyond what the scales of their blocks hold (in samples, 5 a second)",
-         "--recipe scales=up or norms=own, --layer NAME=bf16"},
+         "--recipe norms=own, --layer NAME=bf16, or scales=up, which rounds them still"},
     [DIAGNOSIS_NO_SCALER_STATE] =
         {"no_scaler_state", "the weights come from a checkpoint whose loss scale stood elsewhere",
          "resume without --weights-only, or --loss-scale"},

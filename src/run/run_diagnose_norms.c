@@ -62,8 +62,9 @@ static void check(Run *run, const Tensor *tensor, Format format) {
         if (found.count >= worth_saying * found.number)
             run_diagnose(run, DIAGNOSIS_SATURATED, layer,
                          "%.0f %% of %.60s saturate in %s, and %.4g is taken for %.4g: by the "
-                         "standard's rule scales do not hold the largest of a block; --recipe "
-                         "scales=up does, norms=own or --layer %.60s=bf16 leaves them as they are",
+                         "standard's rule scales do not hold the largest of a block: --recipe "
+                         "norms=own or --layer %.60s=bf16 leaves them as they are, scales=up "
+                         "holds it and rounds them still",
                          100 * found.count / found.number, run_name_of(tensor), format_name(format),
                          found.asked, found.worth, layer[0] ? layer : "NAME");
     }

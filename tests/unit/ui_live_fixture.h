@@ -67,7 +67,7 @@ static inline bool check_loss_scale(const char *text, Error *failure) {
 // ---- a history ----------------------------------------------------------------------------------
 
 enum { STEPS = 400, LAYERS = 5 };
-static const char *const layer_names[LAYERS] = {"conv1", "conv2", "norm", "hidden", "head"};
+static const char *layer_names[LAYERS] = {"conv1", "conv2", "norm", "hidden", "head"};
 
 // Gradients spread around 2^middle; `tail` of a thousand lie far below, at 2^-44.
 static inline LayerSample some_sample(int64_t step, int middle, int tail, const char *precision) {

@@ -35,6 +35,20 @@ static void panels_show_the_run_at_every_size(void) {
     store_close(store);
 }
 
+// As those of blocks that are alike are.
+static void names_that_differ_in_the_middle_are_told_apart(void) {
+    const char *short_name = layer_names[2];
+    layer_names[2] = "block1.norm";
+    Store *store = make_history(RUN_RUNNING);
+    Ui *ui = open_screen(store, 2);
+    for (int i = 0; i < SIZES; i++)
+        CHECK_CONTAINS(draw_screen(ui, terminal_sizes[i][0], terminal_sizes[i][1], false),
+                       "block1.norm ");
+    close_screen(ui);
+    store_close(store);
+    layer_names[2] = short_name;
+}
+
 static void in_ascii_no_other_character_is_drawn(void) {
     Store *store = make_history(RUN_RUNNING);
     Ui *ui = open_screen(store, 2);
@@ -481,6 +495,7 @@ int main(void) {
     make_folder();
     atexit(remove_folder);
     RUN_TEST(panels_show_the_run_at_every_size);
+    RUN_TEST(names_that_differ_in_the_middle_are_told_apart);
     RUN_TEST(in_ascii_no_other_character_is_drawn);
     RUN_TEST(colours_are_those_of_the_formats_and_red_is_for_losses);
     RUN_TEST(a_value_that_is_not_finite_is_a_mark_on_no_axis);

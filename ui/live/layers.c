@@ -46,6 +46,7 @@ static void grow(int *left, int *have, int wanted) {
 static Columns columns_of(int width, int longest_name) {
     enum {
         NAME_LEAST = 8,
+        NAME_TOLD = 12, // that layers of one kind are told apart
         NAME_USUAL = 16,
         SPARK_LEAST = 8,
         SPARK_USUAL = 16,
@@ -58,6 +59,7 @@ static Columns columns_of(int width, int longest_name) {
     int left = width - 1 - NAME_LEAST - GAP - FORMAT_COLUMNS - shares;
     bool has_spark = left >= SPARK_LEAST + GAP;
     left -= has_spark ? SPARK_LEAST + GAP : 0;
+    grow(&left, &columns.name_width, longest_name < NAME_TOLD ? longest_name : NAME_TOLD);
     bool has_ratio = left >= RATIO_COLUMNS;
     left -= has_ratio ? RATIO_COLUMNS : 0;
     bool has_time = left >= TIME_COLUMNS;

@@ -116,6 +116,21 @@ static void words_are_wrapped_between_words(void) {
     CHECK_TEXT(row_text(1), "three four");
 }
 
+static void words_that_find_no_row_leave_an_ellipsis(void) {
+    Area all = fresh(10, 2);
+    area_wrap(all, 0, style_of(INK_TEXT), "one two three four");
+    CHECK_TEXT(row_text(1), "three four");
+    all = fresh(10, 2);
+    area_wrap(all, 0, style_of(INK_TEXT), "one two three four five");
+    CHECK_TEXT(row_text(1), "three fou…");
+    all = fresh(10, 1);
+    area_wrap(all, 0, style_of(INK_TEXT), "one two three");
+    CHECK_TEXT(row_text(0), "one two…  ");
+    all = fresh(10, 1);
+    area_wrap(all, 0, style_of(INK_TEXT), "one\ntwo");
+    CHECK_TEXT(row_text(0), "one…      ");
+}
+
 static void ascii_frames_hold_ascii_alone(void) {
     fresh(40, 6);
     frame.ascii = true;
@@ -145,6 +160,7 @@ int main(void) {
     RUN_TEST(a_wide_character_over_two_others_leaves_no_halves);
     RUN_TEST(a_box_shows_title_and_word_where_they_fit);
     RUN_TEST(words_are_wrapped_between_words);
+    RUN_TEST(words_that_find_no_row_leave_an_ellipsis);
     RUN_TEST(ascii_frames_hold_ascii_alone);
     RUN_TEST(sizes_beyond_reason_are_brought_into_it);
     frame_clear(&frame);

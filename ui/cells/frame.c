@@ -183,6 +183,12 @@ Area area_to_measure(int width) {
     return (Area){.width = width, .height = INT_MAX};
 }
 
+// What follows has no row: nobody shall take the words for a whole sentence.
+static void mark_cut(Area area, int column, int row, Style style) {
+    if (area.frame && row + 1 == area.height)
+        area_put(area, column < area.width ? column : area.width - 1, row, style, GLYPH_ELLIPSIS);
+}
+
 int area_wrap(Area area, int row, Style style, const char *text) {
     int column = 0;
     while (*text && row < area.height) {
@@ -193,6 +199,7 @@ int area_wrap(Area area, int row, Style style, const char *text) {
         snprintf(word, sizeof word, "%.*s", (int)length, text);
         int width = text_width(word);
         if (column > 0 && column + 1 + width > area.width) {
+            mark_cut(area, column, row, style);
             column = 0;
             row++;
         }
@@ -201,6 +208,8 @@ int area_wrap(Area area, int row, Style style, const char *text) {
             column = area.frame ? area_text(area, at, row, style, word) : at + width;
         text += length;
         if (*text == '\n') {
+            if (text[1])
+                mark_cut(area, column, row, style);
             text++;
             column = 0;
             row++;

@@ -92,7 +92,8 @@ int area_outside(Area area, int column, int row, int width, Style style, const c
 void area_text_right(Area area, int column, int row, Style style, const char *text);
 int area_print(Area area, int column, int row, Style style, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
-// Words in lines of the area's width, from `row` on; returns the row after the last one.
+// Words in lines of the area's width, from `row` on; returns the row after the last one. Words that
+// find no row leave an ellipsis at the end of the last.
 int area_wrap(Area area, int row, Style style, const char *text);
 // For area_wrap alone, which draws nothing there: how many rows words would take.
 Area area_to_measure(int width);

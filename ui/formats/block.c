@@ -174,9 +174,14 @@ static void draw_words(const Lab *lab, Area area, int row) {
 }
 
 void lab_draw_block(const Lab *lab, Area area, bool focused) {
-    Area inside =
-        area_box(area, panel_name(PANEL_BLOCK), "digits: other numbers · F1: home", focused);
-    const Places places = places_in(lab, inside);
+    enum { BORDER = 1 };
+    const Places places = places_in(
+        lab, area_part(area, BORDER, BORDER, area.width - 2 * BORDER, area.height - 2 * BORDER));
+    char label[80] = "digits: other numbers · F1: home";
+    if (places.columns < lab->scaled.count)
+        snprintf(label, sizeof label, "%d of %d formats: left, right · digits: other numbers",
+                 places.columns, lab->scaled.count);
+    const Area inside = area_box(area, panel_name(PANEL_BLOCK), label, focused);
     draw_head(lab, &places, inside);
     for (int i = 0; i < places.numbers; i++)
         draw_line(lab, &places, inside, HEAD + i, places.from_number + i, focused);

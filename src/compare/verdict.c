@@ -91,7 +91,10 @@ static void tell_speed(Parts *parts, const CompareSide *side, const CompareSide 
         return;
     Phrase text = next_part(parts);
     if (compare_is_too_short(side, against)) {
-        phrase_add(&text, "ran too shortly to tell its speed from that of %s", baseline);
+        if (compare_is_too_short(side, side))
+            phrase_add(&text, "ran too shortly to tell its speed from that of %s", baseline);
+        else
+            phrase_add(&text, "cannot be told faster or slower, as %s ran too shortly", baseline);
         return;
     }
     if (compare_is_too_uneven(side)) {

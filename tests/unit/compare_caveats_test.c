@@ -53,6 +53,12 @@ static void speeds_of_short_runs_and_of_company_mislead(void) {
     CHECK(isnan(compare_told_speedup(comparison, &comparison->groups[1])));
     CHECK_NEAR(compare_told_speedup(comparison, &comparison->groups[0]), 1, 0);
     compare_free(comparison);
+    runs = planted_records(six, 2);
+    for (int i = 0; i < 2; i++)
+        runs[i].wall_s = i == 0 ? 0.2 : 20; // the one that it is held against
+    comparison = compare_records(runs, NULL, 2, &options, &error);
+    CHECK_CONTAINS(comparison->verdicts[0], "faster or slower, as fp32 ran too shortly");
+    compare_free(comparison);
 }
 
 static void a_speed_measured_in_company_only_seemed_so(void) {

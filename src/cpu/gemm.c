@@ -8,8 +8,8 @@
 #include "cpu/gemm_tiles.h"
 
 enum {
-    // Panels of B come from beyond the first-level cache, where a block of so many bytes stays while
-    // the rows of A pass.
+    // Panels of B come from beyond the first-level cache, where a block of so many bytes stays
+    // while the rows of A pass.
     B_BLOCK_BYTES = 896 << 10,
     // An operand of so many bytes is read where it lies.
     DIRECT_BYTES = 32 << 10,

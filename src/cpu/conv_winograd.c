@@ -123,7 +123,7 @@ static void multiply(const Winograd *own, const GemmWord *pixels, int64_t square
                                           at * own->depth + step * own->kernels->panel_columns,
                                      .b_step = own->kernels->panel_columns,
                                      .b_panel = own->kernels->panel_columns * own->depth,
-                                     .alpha = 1,
+                                     .alpha = own->arrays->times,
                                      .first = step == 0,
                                      .last = true,
                                      .c = sums + part * own->sums_part,
@@ -203,7 +203,7 @@ static void plan(Winograd *own, int workers) {
 
 bool conv_winograd_can(const ConvProblem *problem, const ConvArrays *arrays) {
     enum { FEWEST = 2 * CPU_WINOGRAD_CHANNELS };
-    bool can = problem->groups == 1 && arrays->times == 1 && problem->channels >= FEWEST &&
+    bool can = problem->groups == 1 && problem->channels >= FEWEST &&
                problem->filters >= FEWEST && problem->channels % CPU_WINOGRAD_CHANNELS == 0 &&
                problem->filters % CPU_WINOGRAD_CHANNELS == 0 && problem->images > 0 &&
                (problem->activation == ACTIVATION_NONE || problem->activation == ACTIVATION_RELU) &&

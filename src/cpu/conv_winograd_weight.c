@@ -71,7 +71,7 @@ static void multiply(const Weights *own, int64_t filter, int64_t filters, int64_
                                  .a_step = own->y_row,
                                  .b = own->x + part * own->x_part + channel,
                                  .b_step = own->x_row,
-                                 .alpha = 1,
+                                 .alpha = own->arrays->times,
                                  .first = true,
                                  .last = true,
                                  .c = sums + part * own->sums_part,

@@ -6,8 +6,17 @@
 
 #include "cpu/simd.h"
 #include "cpu/simd/load.h"
+#include "cpu/simd/vector.h"
 
 enum { BLOCK_ROWS = 64 };
+
+ALWAYS_INLINE Vector load_floats(const float *from, int64_t at, int count) {
+    return vector_load_some(from, FORMAT_FP32, at, count);
+}
+
+ALWAYS_INLINE void store_floats(float *to, int64_t at, int count, Vector value) {
+    vector_store_some(to, FORMAT_FP32, at, count, value);
+}
 
 static void flush(float *restrict scratch, double *restrict sum, int64_t width) {
     for (int64_t i = 0; i < width; i++) {
@@ -18,24 +27,31 @@ static void flush(float *restrict scratch, double *restrict sum, int64_t width) 
 
 // ---- sum ----------------------------------------------------------------------------------------
 
-MATH_INLINE void sum_block(Format format, const void *restrict x, int64_t rows, int64_t stride,
-                           int64_t width, float *restrict scratch) {
+ALWAYS_INLINE void sum_four(Format format, const void *a, const void *b, const void *c,
+                            const void *d, float *scratch, int64_t at, int count) {
+    const Vector first =
+        vector_load_some(a, format, at, count) + vector_load_some(b, format, at, count);
+    const Vector second =
+        vector_load_some(c, format, at, count) + vector_load_some(d, format, at, count);
+    store_floats(scratch, at, count, load_floats(scratch, at, count) + (first + second));
+}
+
+ALWAYS_INLINE void sum_one(Format format, const void *a, float *scratch, int64_t at, int count) {
+    store_floats(scratch, at, count,
+                 load_floats(scratch, at, count) + vector_load_some(a, format, at, count));
+}
+
+ALWAYS_INLINE void sum_block(Format format, const void *x, int64_t rows, int64_t stride,
+                             int64_t width, float *scratch) {
     int64_t row = 0;
     for (; row + 4 <= rows; row += 4) {
         const void *a = load_offset(format, x, row * stride);
         const void *b = load_offset(format, a, stride), *c = load_offset(format, b, stride);
         const void *d = load_offset(format, c, stride);
-#pragma omp simd
-        for (int64_t i = 0; i < width; i++)
-            scratch[i] += (load_element(format, a, i) + load_element(format, b, i)) +
-                          (load_element(format, c, i) + load_element(format, d, i));
+        EACH_VECTOR(width, sum_four, format, a, b, c, d, scratch);
     }
-    for (; row < rows; row++) {
-        const void *a = load_offset(format, x, row * stride);
-#pragma omp simd
-        for (int64_t i = 0; i < width; i++)
-            scratch[i] += load_element(format, a, i);
-    }
+    for (; row < rows; row++)
+        EACH_VECTOR(width, sum_one, format, load_offset(format, x, row * stride), scratch);
 }
 
 static void columns_sum(Format format, const void *x, int64_t rows, int64_t stride, int64_t width,
@@ -51,29 +67,35 @@ static void columns_sum(Format format, const void *x, int64_t rows, int64_t stri
 
 // ---- batch norm, forward ------------------------------------------------------------------------
 
-MATH_INLINE void moments_block(Format format, const void *restrict x, int64_t rows, int64_t width,
-                               const float *restrict shift, float *restrict scratch) {
-    float *restrict squares = scratch + width;
+ALWAYS_INLINE void moments_two(Format format, const void *a, const void *b, const float *shift,
+                               float *sums, float *squares, int64_t at, int count) {
+    const Vector from = load_floats(shift, at, count);
+    const Vector first = vector_load_some(a, format, at, count) - from;
+    const Vector second = vector_load_some(b, format, at, count) - from;
+    const Vector square = vector_multiply_add(second, second, load_floats(squares, at, count));
+    store_floats(sums, at, count, load_floats(sums, at, count) + (first + second));
+    store_floats(squares, at, count, vector_multiply_add(first, first, square));
+}
+
+ALWAYS_INLINE void moments_one(Format format, const void *a, const float *shift, float *sums,
+                               float *squares, int64_t at, int count) {
+    const Vector away = vector_load_some(a, format, at, count) - load_floats(shift, at, count);
+    store_floats(sums, at, count, load_floats(sums, at, count) + away);
+    store_floats(squares, at, count,
+                 vector_multiply_add(away, away, load_floats(squares, at, count)));
+}
+
+ALWAYS_INLINE void moments_block(Format format, const void *x, int64_t rows, int64_t width,
+                                 const float *shift, float *scratch) {
+    float *squares = scratch + width;
     int64_t row = 0;
     for (; row + 2 <= rows; row += 2) {
         const void *a = load_offset(format, x, row * width), *b = load_offset(format, a, width);
-#pragma omp simd
-        for (int64_t i = 0; i < width; i++) {
-            float first = load_element(format, a, i) - shift[i];
-            float second = load_element(format, b, i) - shift[i];
-            scratch[i] += first + second;
-            squares[i] = math_fma(first, first, math_fma(second, second, squares[i]));
-        }
+        EACH_VECTOR(width, moments_two, format, a, b, shift, scratch, squares);
     }
-    for (; row < rows; row++) {
-        const void *a = load_offset(format, x, row * width);
-#pragma omp simd
-        for (int64_t i = 0; i < width; i++) {
-            float away = load_element(format, a, i) - shift[i];
-            scratch[i] += away;
-            squares[i] = math_fma(away, away, squares[i]);
-        }
-    }
+    for (; row < rows; row++)
+        EACH_VECTOR(width, moments_one, format, load_offset(format, x, row * width), shift, scratch,
+                    squares);
 }
 
 static void columns_moments(Format format, const void *x, int64_t rows, int64_t width,
@@ -88,18 +110,21 @@ static void columns_moments(Format format, const void *x, int64_t rows, int64_t 
     }
 }
 
-MATH_INLINE void apply_rows(Format format, const void *restrict x, Format y_format,
-                            void *restrict y, int64_t rows, int64_t width,
-                            const float *restrict mean, const float *restrict factor,
-                            const float *restrict offset) {
-    for (int64_t row = 0; row < rows; row++) {
-        const void *from = load_offset(format, x, row * width);
-        void *to = store_offset(y_format, y, row * width);
-#pragma omp simd
-        for (int64_t i = 0; i < width; i++)
-            store_element(y_format, to, i,
-                          math_fma(load_element(format, from, i) - mean[i], factor[i], offset[i]));
-    }
+ALWAYS_INLINE void apply_some(Format format, const void *x, Format y_format, void *y,
+                              const float *mean, const float *factor, const float *offset,
+                              int64_t at, int count) {
+    const Vector away = vector_load_some(x, format, at, count) - load_floats(mean, at, count);
+    vector_store_some(
+        y, y_format, at, count,
+        vector_multiply_add(away, load_floats(factor, at, count), load_floats(offset, at, count)));
+}
+
+ALWAYS_INLINE void apply_rows(Format format, const void *x, Format y_format, void *y, int64_t rows,
+                              int64_t width, const float *mean, const float *factor,
+                              const float *offset) {
+    for (int64_t row = 0; row < rows; row++)
+        EACH_VECTOR(width, apply_some, format, load_offset(format, x, row * width), y_format,
+                    store_offset(y_format, y, row * width), mean, factor, offset);
 }
 
 // The same for two formats.
@@ -131,40 +156,42 @@ static void columns_apply(Format x_format, const void *x, Format y_format, void 
 
 // ---- batch norm, backward -----------------------------------------------------------------------
 
-MATH_INLINE void norm_sums_block(Format dy_format, const void *restrict dy, Format x_format,
-                                 const void *restrict x, int64_t rows, int64_t width,
-                                 const float *restrict mean, float *restrict scratch) {
-    float *restrict products = scratch + width;
-    for (int64_t row = 0; row < rows; row++) {
-        const void *gradients = load_offset(dy_format, dy, row * width);
-        const void *values = load_offset(x_format, x, row * width);
-#pragma omp simd
-        for (int64_t i = 0; i < width; i++) {
-            float gradient = load_element(dy_format, gradients, i);
-            float away = load_element(x_format, values, i) - mean[i];
-            scratch[i] += gradient;
-            products[i] = math_fma(gradient, away, products[i]);
-        }
-    }
+ALWAYS_INLINE void norm_sums_some(Format dy_format, const void *dy, Format x_format, const void *x,
+                                  const float *mean, float *sums, float *products, int64_t at,
+                                  int count) {
+    const Vector gradient = vector_load_some(dy, dy_format, at, count);
+    const Vector away = vector_load_some(x, x_format, at, count) - load_floats(mean, at, count);
+    store_floats(sums, at, count, load_floats(sums, at, count) + gradient);
+    store_floats(products, at, count,
+                 vector_multiply_add(gradient, away, load_floats(products, at, count)));
 }
 
-MATH_INLINE void norm_dx_rows(Format dy_format, const void *restrict dy, Format x_format,
-                              const void *restrict x, Format dx_format, void *restrict dx,
-                              int64_t rows, int64_t width, const float *restrict mean,
-                              const float *restrict factor, const float *restrict offset,
-                              const float *restrict slope) {
-    for (int64_t row = 0; row < rows; row++) {
-        const void *gradients = load_offset(dy_format, dy, row * width);
-        const void *values = load_offset(x_format, x, row * width);
-        void *to = store_offset(dx_format, dx, row * width);
-#pragma omp simd
-        for (int64_t i = 0; i < width; i++) {
-            float away = load_element(x_format, values, i) - mean[i];
-            float gradient = load_element(dy_format, gradients, i);
-            float common = math_fma(away, slope[i], offset[i]);
-            store_element(dx_format, to, i, math_fma(factor[i], gradient, -common));
-        }
-    }
+ALWAYS_INLINE void norm_sums_block(Format dy_format, const void *dy, Format x_format, const void *x,
+                                   int64_t rows, int64_t width, const float *mean, float *scratch) {
+    for (int64_t row = 0; row < rows; row++)
+        EACH_VECTOR(width, norm_sums_some, dy_format, load_offset(dy_format, dy, row * width),
+                    x_format, load_offset(x_format, x, row * width), mean, scratch,
+                    scratch + width);
+}
+
+ALWAYS_INLINE void norm_dx_some(Format dy_format, const void *dy, Format x_format, const void *x,
+                                void *dx, const float *mean, const float *factor,
+                                const float *offset, const float *slope, int64_t at, int count) {
+    const Vector away = vector_load_some(x, x_format, at, count) - load_floats(mean, at, count);
+    const Vector common =
+        vector_multiply_add(away, load_floats(slope, at, count), load_floats(offset, at, count));
+    vector_store_some(dx, x_format, at, count,
+                      vector_multiply_add(load_floats(factor, at, count),
+                                          vector_load_some(dy, dy_format, at, count), -common));
+}
+
+ALWAYS_INLINE void norm_dx_rows(Format dy_format, const void *dy, Format x_format, const void *x,
+                                void *dx, int64_t rows, int64_t width, const float *mean,
+                                const float *factor, const float *offset, const float *slope) {
+    for (int64_t row = 0; row < rows; row++)
+        EACH_VECTOR(width, norm_dx_some, dy_format, load_offset(dy_format, dy, row * width),
+                    x_format, load_offset(x_format, x, row * width),
+                    store_offset(x_format, dx, row * width), mean, factor, offset, slope);
 }
 
 #define BACKWARD(name, format_x)                                                               \
@@ -175,8 +202,7 @@ MATH_INLINE void norm_dx_rows(Format dy_format, const void *restrict dy, Format 
     MATH_INLINE void dx_##name(Format format, const void *dy, const void *x, void *dx,         \
                                int64_t rows, int64_t width, const float *mean,                 \
                                const float *factor, const float *offset, const float *slope) { \
-        norm_dx_rows(format, dy, format_x, x, format_x, dx, rows, width, mean, factor, offset, \
-                     slope);                                                                   \
+        norm_dx_rows(format, dy, format_x, x, dx, rows, width, mean, factor, offset, slope);   \
     }
 BACKWARD(fp32, FORMAT_FP32)
 BACKWARD(bf16, FORMAT_BF16)

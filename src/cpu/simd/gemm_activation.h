@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cpu/gemm.h"
-#include "cpu/simd/gemm_vector.h"
+#include "cpu/simd/vector.h"
 
 // e^value, from 2^-126 to 2^126. The polynomial interpolates (e^r - 1 - r) / r^2 at Chebyshev's
 // points of |r| <= ln(2)/2; its error is 1e-8 of the result.

@@ -3,7 +3,7 @@
 #include "cpu/gemm_kernels.h"
 #include "cpu/simd/gemm_activation.h"
 #include "cpu/simd/gemm_pack.h"
-#include "cpu/simd/gemm_vector.h"
+#include "cpu/simd/vector.h"
 
 // A register tile is TILE_ROWS x TILE_VECTORS sums. Both FMA units are busy when a tile has at
 // least eight of them (their latency is four cycles), and the loads keep pace when rows and vectors

@@ -3,7 +3,7 @@
 #include "cpu/simd/gemm_pack.h"
 
 #include "cpu/simd/gemm_transpose.h"
-#include "cpu/simd/gemm_vector.h"
+#include "cpu/simd/vector.h"
 
 // Panels that are filled side by side, so that each row of the source is read in one stretch.
 enum { PANELS_AT_ONCE = 8, ROWS_AHEAD = 8, LINES_AHEAD = 2 };

@@ -3,7 +3,7 @@
 // for the level that multiplies them.
 #include "cpu/simd/gemm_pack.h"
 #include "cpu/simd/gemm_transpose.h"
-#include "cpu/simd/gemm_vector.h"
+#include "cpu/simd/vector.h"
 
 enum {
     PANELS_AT_ONCE =

@@ -2,7 +2,7 @@
 // of operands whose depth is contiguous; for the files of this folder only.
 #pragma once
 
-#include "cpu/simd/gemm_vector.h"
+#include "cpu/simd/vector.h"
 
 #if defined(__AVX512F__)
 #define LANES_OF_(a, b, c, d)                                                                   \

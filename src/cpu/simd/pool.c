@@ -4,14 +4,15 @@
 // so that it is written once and rounded once, and rows can be done in any order.
 #include "cpu/simd.h"
 #include "cpu/simd/load.h"
+#include "cpu/simd/vector.h"
 
 // Loops that hold bytes beside numbers become vectors of as many lanes as bytes fit, of which an
 // image of few channels has not one; so they go by this many, which is one vector of numbers.
 enum { BLOCK = 16 };
 typedef uint8_t Marks __attribute__((vector_size(BLOCK), aligned(1), may_alias));
 typedef int8_t SignedMarks __attribute__((vector_size(BLOCK), aligned(1), may_alias));
-typedef int16_t Halves __attribute__((vector_size(BLOCK * 2), aligned(2), may_alias));
-typedef int32_t Words __attribute__((vector_size(BLOCK * 4), aligned(4), may_alias));
+typedef int16_t BlockHalves __attribute__((vector_size(BLOCK * 2), aligned(2), may_alias));
+typedef int32_t BlockWords __attribute__((vector_size(BLOCK * 4), aligned(4), may_alias));
 
 // The windows first .. last - 1 that cover place `at` of one dimension.
 typedef struct Span {
@@ -34,62 +35,69 @@ static Span inside(int64_t window, int64_t kernel, int64_t stride, int64_t paddi
 
 // ---- the largest --------------------------------------------------------------------------------
 
-MATH_INLINE void max_first(Format format, const void *restrict x, float *restrict best,
-                           uint8_t *restrict where, int64_t channels, uint8_t position) {
-    for (int64_t c = 0; c < channels; c++) {
-        best[c] = load_element(format, x, c);
-        where[c] = position;
-    }
+// Positions in windows, of as many channels as a vector has.
+typedef uint8_t Places __attribute__((vector_size(LANES)));
+
+ALWAYS_INLINE void places_store(uint8_t *where, int64_t at, int count, Words positions) {
+    const Places places = __builtin_convertvector(positions, Places);
+    memcpy(where + at, &places, (size_t)count);
 }
 
-MATH_INLINE void max_next(Format format, const void *restrict x, float *restrict best,
-                          uint8_t *restrict where, int64_t channels, uint8_t position) {
-    for (int64_t c = 0; c < channels; c++) {
-        float value = load_element(format, x, c), old = best[c];
-        bool takes = (value > old) | ((value != value) & (old == old));
-        best[c] = takes ? value : old;
-        where[c] = takes ? position : where[c];
-    }
+ALWAYS_INLINE Words places_load(const uint8_t *where, int64_t at, int count) {
+    Places places = {0};
+    memcpy(&places, where + at, (size_t)count);
+    return __builtin_convertvector(places, Words);
 }
 
-MATH_INLINE float max_pair(float a, float b, int32_t position, int32_t *where) {
-    uint32_t takes = 0u - (uint32_t)((b > a) | ((b != b) & (a == a)));
-    *where = (int32_t)(((uint32_t)position & takes) | ((uint32_t)*where & ~takes));
-    return number_fp32_of_bits((number_bits_of_fp32(b) & takes) |
-                               (number_bits_of_fp32(a) & ~takes));
+ALWAYS_INLINE void max_first(Format format, const void *x, float *best, int64_t at, int count) {
+    vector_store_some(best, FORMAT_FP32, at, count, vector_load_some(x, format, at, count));
 }
 
-// Channels begin .. end - 1 of a whole window of two by two, the commonest, without going through
-// memory.
-MATH_INLINE void max_four_of(Format format, const void *restrict x, const void *restrict right,
-                             const void *restrict below, const void *restrict below_right,
-                             void *restrict y, uint8_t *restrict where, int64_t begin,
-                             int64_t end) {
-    for (int64_t c = begin; c < end; c++) {
-        int32_t position = 0;
-        float best = load_element(format, x, c);
-        best = max_pair(best, load_element(format, right, c), 1, &position);
-        best = max_pair(best, load_element(format, below, c), 2, &position);
-        best = max_pair(best, load_element(format, below_right, c), 3, &position);
-        store_element(format, y, c, best);
-        where[c] = (uint8_t)position;
-    }
+ALWAYS_INLINE Vector larger_of(Vector a, Vector b, int position, Words *where) {
+    const Words takes = (b > a) | ((b != b) & (a == a));
+    *where = (takes & ((Words){0} + position)) | (~takes & *where);
+    return vector_select(takes, b, a);
 }
 
-MATH_INLINE void max_four(Format format, const void *restrict x, const void *restrict below,
-                          void *restrict y, uint8_t *restrict where, int64_t channels) {
+// Some channels of a whole window of two by two, the commonest, without going through memory.
+ALWAYS_INLINE void max_four_of(Format format, const void *x, const void *right, const void *below,
+                               const void *below_right, void *y, uint8_t *where, int64_t at,
+                               int count) {
+    Words position = {0};
+    Vector best = vector_load_some(x, format, at, count);
+    best = larger_of(best, vector_load_some(right, format, at, count), 1, &position);
+    best = larger_of(best, vector_load_some(below, format, at, count), 2, &position);
+    best = larger_of(best, vector_load_some(below_right, format, at, count), 3, &position);
+    vector_store_some(y, format, at, count, best);
+    places_store(where, at, count, position);
+}
+
+ALWAYS_INLINE void max_next(Format format, const void *x, float *best, uint8_t *where, int position,
+                            int64_t at, int count) {
+    Words positions = places_load(where, at, count);
+    const Vector before = vector_load_some(best, FORMAT_FP32, at, count);
+    const Vector value = vector_load_some(x, format, at, count);
+    const Vector larger = larger_of(before, value, position, &positions);
+    vector_store_some(best, FORMAT_FP32, at, count, larger);
+    places_store(where, at, count, positions);
+}
+
+ALWAYS_INLINE void max_four(Format format, const void *x, const void *below, void *y,
+                            uint8_t *where, int64_t channels) {
     const void *right = load_offset(format, x, channels);
     const void *below_right = load_offset(format, below, channels);
-    int64_t c = 0;
-    for (; c + BLOCK <= channels; c += BLOCK)
-        max_four_of(format, x, right, below, below_right, y, where, c, c + BLOCK);
-    max_four_of(format, x, right, below, below_right, y, where, c, channels);
+    EACH_VECTOR(channels, max_four_of, format, x, right, below, below_right, y, where);
 }
 
-MATH_INLINE void store_row(Format format, const float *restrict values, void *restrict y,
-                           int64_t channels, float factor) {
-    for (int64_t c = 0; c < channels; c++)
-        store_element(format, y, c, values[c] * factor);
+ALWAYS_INLINE void store_times(Format format, const float *values, void *y, float factor,
+                               int64_t at, int count) {
+    vector_store_some(y, format, at, count,
+                      vector_all(factor) * vector_load_some(values, FORMAT_FP32, at, count));
+}
+
+ALWAYS_INLINE void store_row(Format format, const float *values, void *y, int64_t channels,
+                             float factor) {
+    EACH_VECTOR(channels, store_times, format, values, y, factor);
 }
 
 MATH_INLINE void max_row(Format format, const CpuPoolRow *row) {
@@ -113,11 +121,13 @@ MATH_INLINE void max_row(Format format, const CpuPoolRow *row) {
         for (int64_t h = down.first; h < down.last; h++)
             for (int64_t w = along.first; w < along.last; w++, first = false) {
                 const void *x = load_offset(format, corner, (h * row->width + w) * channels);
-                uint8_t position = (uint8_t)(h * kernel_width + w);
-                if (first)
-                    max_first(format, x, row->scratch, where, channels, position);
-                else
-                    max_next(format, x, row->scratch, where, channels, position);
+                const int position = (int)(h * kernel_width + w);
+                if (first) {
+                    EACH_VECTOR(channels, max_first, format, x, row->scratch);
+                    memset(where, position, (size_t)channels);
+                } else {
+                    EACH_VECTOR(channels, max_next, format, x, row->scratch, where, position);
+                }
             }
         for (int64_t c = 0; first && c < channels; c++) { // nothing but padding
             row->scratch[c] = -INFINITY;
@@ -132,7 +142,7 @@ static void max_run(const CpuPoolRow *row) {
 }
 
 // Values are taken as they are: what is 0 in one format is so in all.
-#define TAKE_BLOCK(Words, mask, dy, dx) *(Words *)(dx) = *(const Words *)(dy) & (Words)(mask)
+#define TAKE_BLOCK(Type, mask, dy, dx) *(Type *)(dx) = *(const Type *)(dy) & (Type)(mask)
 
 MATH_INLINE void take_gradient(Format format, const void *restrict dy,
                                const uint8_t *restrict where, void *restrict dx, int64_t channels,
@@ -143,24 +153,27 @@ MATH_INLINE void take_gradient(Format format, const void *restrict dy,
         const void *from = load_offset(format, dy, c);
         void *to = store_offset(format, dx, c);
         if (format == FORMAT_FP32)
-            TAKE_BLOCK(Words, __builtin_convertvector(takes, Words), from, to);
+            TAKE_BLOCK(BlockWords, __builtin_convertvector(takes, BlockWords), from, to);
         else
-            TAKE_BLOCK(Halves, __builtin_convertvector(takes, Halves), from, to);
+            TAKE_BLOCK(BlockHalves, __builtin_convertvector(takes, BlockHalves), from, to);
     }
     for (; c < channels; c++)
         store_element(format, dx, c, where[c] == position ? load_element(format, dy, c) : 0.0f);
 }
 
-MATH_INLINE void add_gradient(Format format, const void *restrict dy, const uint8_t *restrict where,
-                              float *restrict sum, int64_t channels, uint8_t position) {
-    for (int64_t c = 0; c < channels; c++)
-        sum[c] += where[c] == position ? load_element(format, dy, c) : 0.0f;
+ALWAYS_INLINE void add_taken(Format format, const void *dy, const uint8_t *where, float *sum,
+                             int position, int64_t at, int count) {
+    const Words takes = places_load(where, at, count) == position;
+    const Vector gradient = vector_load_some(dy, format, at, count);
+    vector_store_some(sum, FORMAT_FP32, at, count,
+                      vector_load_some(sum, FORMAT_FP32, at, count) +
+                          vector_select(takes, gradient, (Vector){0}));
 }
 
-MATH_INLINE void add_all(Format format, const void *restrict x, float *restrict sum,
-                         int64_t channels) {
-    for (int64_t c = 0; c < channels; c++)
-        sum[c] += load_element(format, x, c);
+ALWAYS_INLINE void add_some(Format format, const void *x, float *sum, int64_t at, int count) {
+    vector_store_some(sum, FORMAT_FP32, at, count,
+                      vector_load_some(sum, FORMAT_FP32, at, count) +
+                          vector_load_some(x, format, at, count));
 }
 
 static void clear(float *restrict sum, int64_t channels) {
@@ -210,12 +223,12 @@ MATH_INLINE void backward_row(Format format, const CpuPoolRow *row) {
                     (row->row + pool->padding[0] - h * pool->stride[0]) * pool->kernel[1] +
                     (column + pool->padding[1] - w * pool->stride[1]);
                 if (!row->where)
-                    add_all(format, dy, row->scratch, channels);
+                    EACH_VECTOR(channels, add_some, format, dy, row->scratch);
                 else if (single)
                     take_gradient(format, dy, row->where + at, dx, channels, (uint8_t)position);
                 else
-                    add_gradient(format, dy, row->where + at, row->scratch, channels,
-                                 (uint8_t)position);
+                    EACH_VECTOR(channels, add_taken, format, dy, row->where + at, row->scratch,
+                                (int)position);
             }
         if (!single || !row->where)
             store_row(format, row->scratch, dx, channels, share);
@@ -244,7 +257,8 @@ MATH_INLINE void average_row(Format format, const CpuPoolRow *row) {
         for (int64_t h = down.first; h < down.last; h++)
             for (int64_t w = along.first; w < along.last; w++) {
                 int64_t at = ((top + h) * row->width + left + w) * channels;
-                add_all(format, load_offset(format, row->image, at), row->scratch, channels);
+                EACH_VECTOR(channels, add_some, format, load_offset(format, row->image, at),
+                            row->scratch);
             }
         store_row(format, row->scratch, store_offset(format, row->out, column * channels), channels,
                   share);

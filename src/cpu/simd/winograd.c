@@ -12,7 +12,7 @@
 // gradient of g goes the other way round through what makes y of m and u of g, and sums v times
 // that of y in between; squares of four serve it alone.
 #include "cpu/simd.h"
-#include "cpu/simd/gemm_vector.h"
+#include "cpu/simd/vector.h"
 
 enum { TAPS = 3, MOST_SIDE = 6 };
 

@@ -55,6 +55,12 @@ static void back_from_a_run_the_list_is_at_it(void) {
     leave();
 }
 
+static void what_a_list_has_below_is_counted(void) {
+    open_home(80, 24);
+    expect("more below: down"); // experiments
+    leave();
+}
+
 static void the_result_of_a_run_is_the_one_that_leads(void) {
     static const RecordMetric metrics[] = {{"margin", 0.25}, {"val_accuracy", 0.875}};
     Error error;
@@ -397,6 +403,7 @@ int main(void) {
     RUN_TEST(space_moves_on_as_the_row_of_keys_says);
     RUN_TEST(the_digit_compares_what_is_chosen_as_c_does);
     RUN_TEST(back_from_a_run_the_list_is_at_it);
+    RUN_TEST(what_a_list_has_below_is_counted);
     RUN_TEST(the_result_of_a_run_is_the_one_that_leads);
     RUN_TEST(escape_lets_go_of_what_was_chosen);
     RUN_TEST(filters_act_as_they_are_typed_and_speak_as_the_table_does);

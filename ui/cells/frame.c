@@ -264,3 +264,14 @@ Area area_box(Area area, const char *title, const char *right, bool focused) {
     }
     return area_part(area, 1, 1, area.width - 2, area.height - 2);
 }
+
+void area_mark_hidden(Area area, int above, int below) {
+    char text[64] = "";
+    if (above > 0 && below > 0)
+        snprintf(text, sizeof text, " %d above, %d more below ", above, below);
+    else if (above > 0)
+        snprintf(text, sizeof text, " %d above ", above);
+    else if (below > 0)
+        snprintf(text, sizeof text, " %d more below: down ", below);
+    area_text_right(area, area.width - BOX_MARGIN, area.height - 1, style_of(INK_WARN), text);
+}

@@ -103,6 +103,8 @@ Area area_to_measure(int width);
 Area area_box(Area area, const char *title, const char *right, bool focused);
 // How wide that word may be beside the title; a wider one is left out.
 int area_box_room(Area area, const char *title);
+// On such a border: how many rows of what is scrolled are not seen.
+void area_mark_hidden(Area area, int above, int below);
 
 static inline Style style_of(Ink ink) {
     return (Style){.ink = (uint8_t)ink};

@@ -108,8 +108,6 @@ void compare_put_cross(CompareView *view, int width, int column);
 // outcomes.c: these keep what is scrolled within what there is.
 void compare_draw_outcomes(CompareView *view, Area area, bool focused);
 void compare_draw_differences(CompareView *view, Area area, bool focused);
-// On the border: how much of what is scrolled is not seen.
-void compare_mark_hidden(Area area, int above, int below);
 void compare_click_group(CompareView *view, int row); // of the outcomes' panel
 
 // target.c

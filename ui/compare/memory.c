@@ -129,7 +129,7 @@ void compare_draw_memory(CompareView *view, Area area, bool focused) {
     }
     area_wrap(area_part(inside, 0, inside.height - foot, inside.width, foot), 0, style_of(INK_DIM),
               note);
-    compare_mark_hidden(area, view->memory_top, last - view->memory_top);
+    area_mark_hidden(area, view->memory_top, last - view->memory_top);
 }
 
 bool compare_memory_request(CompareView *view, Request request) {

@@ -191,17 +191,6 @@ static int draw_sentences(const CompareView *view, Area area, int row) {
     return row;
 }
 
-void compare_mark_hidden(Area area, int above, int below) {
-    char text[64] = "";
-    if (above > 0 && below > 0)
-        snprintf(text, sizeof text, " %d above, %d more below ", above, below);
-    else if (above > 0)
-        snprintf(text, sizeof text, " %d above ", above);
-    else if (below > 0)
-        snprintf(text, sizeof text, " %d more below: down ", below);
-    area_text_right(area, area.width - 2, area.height - 1, style_of(INK_WARN), text);
-}
-
 static void describe_baseline(const CompareSide *side, char *text, size_t size) {
     enum { NAME_MOST = 24 };
     char label[COMPARE_LABEL_SIZE];
@@ -245,7 +234,7 @@ void compare_draw_outcomes(CompareView *view, Area area, bool focused) {
     view->scroll = view->scroll < most ? view->scroll : most;
     view->scroll = view->scroll > 0 ? view->scroll : 0;
     draw_sentences(view, text, -view->scroll);
-    compare_mark_hidden(area, view->scroll, most - view->scroll);
+    area_mark_hidden(area, view->scroll, most - view->scroll);
 }
 
 void compare_click_group(CompareView *view, int row) {
@@ -362,5 +351,5 @@ void compare_draw_differences(CompareView *view, Area area, bool focused) {
         row += draw_difference(comparison, area_part(inside, NAME, row, width, inside.height - row),
                                difference);
     }
-    compare_mark_hidden(area, *skip, most - *skip);
+    area_mark_hidden(area, *skip, most - *skip);
 }

@@ -82,6 +82,8 @@ void home_draw_experiments(Ui *ui, Area area, bool focused) {
         if (here)
             area_set_ground(area_part(inside, 0, row, inside.width, 1), GROUND_SELECTED);
     }
+    area_mark_hidden(area, home->experiment_top,
+                     home->experiment_count - home->experiment_top - inside.height);
     if (home_experiment(home))
         draw_about(inside, home->experiment_count + 1, inside.width - NAME,
                    home_experiment(home)->about);

@@ -203,8 +203,8 @@ static void plan(Winograd *own, int workers) {
 
 bool conv_winograd_can(const ConvProblem *problem, const ConvArrays *arrays) {
     enum { FEWEST = 2 * CPU_WINOGRAD_CHANNELS };
-    bool can = problem->groups == 1 && problem->channels >= FEWEST &&
-               problem->filters >= FEWEST && problem->channels % CPU_WINOGRAD_CHANNELS == 0 &&
+    bool can = problem->groups == 1 && problem->channels >= FEWEST && problem->filters >= FEWEST &&
+               problem->channels % CPU_WINOGRAD_CHANNELS == 0 &&
                problem->filters % CPU_WINOGRAD_CHANNELS == 0 && problem->images > 0 &&
                (problem->activation == ACTIVATION_NONE || problem->activation == ACTIVATION_RELU) &&
                (problem->pass != CONV_BACKWARD_WEIGHT || arrays->weight.format == FORMAT_FP32);

@@ -218,6 +218,24 @@ static bool scale_check(Tape *tape, const GradNode *node, Error *error) {
     return true;
 }
 
+void tape_drop_arrived(Tape *tape, int output) {
+    GradNode *node = tape->walk.dropping;
+    if (!node)
+        return;
+    tensor_release(node->arrived[output]);
+    node->arrived[output] = NULL;
+}
+
+// A rule that fails afterwards cannot be tried again.
+void tape_drop_saved(Tape *tape, int saved) {
+    GradNode *node = tape->walk.dropping;
+    if (!node)
+        return;
+    node->spent = true;
+    tensor_release(node->saved[saved]);
+    node->saved[saved] = NULL;
+}
+
 static bool node_visit(Tape *tape, GradNode *node, const BackwardOptions *options, Error *error) {
     Tensor *input_grad[OP_MAX_INPUTS] = {0};
     bool done = false;
@@ -240,10 +258,12 @@ static bool node_visit(Tape *tape, GradNode *node, const BackwardOptions *option
     }
     if (!saved_check(node, error) || !scale_check(tape, node, error))
         goto cleanup;
+    tape->walk.dropping = options->keep_graph || options->create_graph ? NULL : node;
     done =
         saved_make_again(node, error) &&
         (options->create_graph ? rule_recorded(node, input_grad, error)
                                : node->rule(tape->context, node, node->arrived, input_grad, error));
+    tape->walk.dropping = NULL;
     saved_let_go(node);
     if (!done)
         goto cleanup;

@@ -147,6 +147,11 @@ typedef struct BackwardOptions {
     int input_count;
 } BackwardOptions;
 
+// The rule under way needs this gradient of an output, or this saved tensor, no more: its memory
+// may be had for what the rule makes next. Nothing where the graph is kept.
+void tape_drop_arrived(Tape *tape, int output);
+void tape_drop_saved(Tape *tape, int saved);
+
 // What is computed from `scaled` is a loss times this scale: gradients of a walk that comes by
 // carry it. Nothing where no gradient is wanted.
 void tape_mark_scale(Tensor *scaled, uint64_t scale);

@@ -15,7 +15,8 @@ typedef struct Walk {
     uint64_t began, scale; // the tape's `arrivals` before it; the loss scale that it came by
     Reached *reached;
     int reached_count, reached_size;
-    GradNode **heap; // nodes whose gradients have begun to arrive, the youngest first
+    GradNode *dropping; // the node being visited, which may drop what it has; NULL: it may not
+    GradNode **heap;    // nodes whose gradients have begun to arrive, the youngest first
     int heap_count, heap_size;
 } Walk;
 

@@ -18,6 +18,17 @@ const GradientInfo gradient_none = {.rule = NULL};
 
 // ---- products -----------------------------------------------------------------------------------
 
+// The gradient of the weight comes first. Behind it the input is needed no more, and what factors
+// were rounded to; so the gradient of the input is not held beside them.
+enum { SAVED_X, SAVED_W, SAVED_Y }; // of a layer: its output where a function is fused behind it
+
+// What came from behind a fused activation is needed no more.
+static void drop_behind(Tape *tape, Activation activation) {
+    tape_drop_arrived(tape, 0);
+    if (activation != ACTIVATION_NONE)
+        tape_drop_saved(tape, SAVED_Y);
+}
+
 // x y with the last two dimensions of either swapped first, if asked: the gradient of an input of
 // the node, multiplied as that was. `gradient`: which of the two is one.
 static Tensor *product(Engine *engine, const GradNode *node, int input, int gradient, Tensor *x,
@@ -49,22 +60,24 @@ static Tensor *as_rows(Engine *engine, Tensor *x, Error *error) {
 }
 
 GRADIENT_RULE(matmul) {
+    Engine *engine = context;
     Tensor *a = node->saved[0], *b = node->saved[1], *dy = output_grad[0];
-    if (gradient_wanted(node, 0) &&
-        !(input_grad[0] = product(context, node, 0, 0, dy, false, b, true, error)))
-        return false;
-    if (!gradient_wanted(node, 1))
-        return true;
-    if (b->view.ndim == a->view.ndim) {
-        input_grad[1] = product(context, node, 1, 1, a, true, dy, false, error);
-        return input_grad[1] != NULL;
+    if (gradient_wanted(node, 1) && b->view.ndim == a->view.ndim) {
+        if (!(input_grad[1] = product(engine, node, 1, 1, a, true, dy, false, error)))
+            return false;
+    } else if (gradient_wanted(node, 1)) {
+        Tensor *rows = as_rows(engine, a, error), *grad_rows = as_rows(engine, dy, error);
+        if (rows && grad_rows)
+            input_grad[1] = product(engine, node, 1, 1, rows, true, grad_rows, false, error);
+        tensor_release(rows);
+        tensor_release(grad_rows);
+        if (!input_grad[1])
+            return false;
     }
-    Tensor *rows = as_rows(context, a, error), *grad_rows = as_rows(context, dy, error);
-    if (rows && grad_rows)
-        input_grad[1] = product(context, node, 1, 1, rows, true, grad_rows, false, error);
-    tensor_release(rows);
-    tensor_release(grad_rows);
-    return input_grad[1] != NULL;
+    tape_drop_saved(engine->tape, 0);
+    if (gradient_wanted(node, 0))
+        input_grad[0] = product(engine, node, 0, 0, dy, false, b, true, error);
+    return !gradient_wanted(node, 0) || input_grad[0];
 }
 GRADIENT_SAVES(matmul, SAVE_INPUT(0) | SAVE_INPUT(1))
 
@@ -83,34 +96,39 @@ static Tensor *before_activation(Engine *engine, Activation activation, Tensor *
 }
 
 GRADIENT_RULE(linear) {
-    Tensor *x = node->saved[0], *w = node->saved[1];
-    Tensor *dz = before_activation(context, node->attr.linear.activation, output_grad[0],
-                                   node->saved[2], error);
+    Engine *engine = context;
+    const Activation activation = node->attr.linear.activation;
+    Tensor *w = node->saved[SAVED_W];
+    Tensor *dz = before_activation(engine, activation, output_grad[0], node->saved[SAVED_Y], error);
     Tensor *rows = NULL, *dz_rows = NULL, *dx_rows = NULL;
     bool done = false;
-    if (!dz || !(dz_rows = as_rows(context, dz, error)))
+    if (!dz || !(dz_rows = as_rows(engine, dz, error)))
         goto cleanup;
+    drop_behind(engine->tape, activation);
+    if (gradient_wanted(node, 1)) {
+        rows = as_rows(engine, node->saved[SAVED_X], error);
+        if (!rows ||
+            !(input_grad[1] = product(engine, node, 1, 0, dz_rows, true, rows, false, error)))
+            goto cleanup;
+        tensor_release(rows);
+        rows = NULL;
+    }
+    tape_drop_saved(engine->tape, SAVED_X);
     if (gradient_wanted(node, 0)) {
         const GradShape *input = &node->inputs[0];
-        dx_rows = product(context, node, 0, 0, dz_rows, false, w, false, error);
+        dx_rows = product(engine, node, 0, 0, dz_rows, false, w, false, error);
         if (!dx_rows)
             goto cleanup;
         input_grad[0] = input->ndim == 2
                             ? tensor_hold(dx_rows)
-                            : op_reshape(context, dx_rows, input->ndim, input->shape, error);
+                            : op_reshape(engine, dx_rows, input->ndim, input->shape, error);
         if (!input_grad[0])
-            goto cleanup;
-    }
-    if (gradient_wanted(node, 1)) {
-        rows = as_rows(context, x, error);
-        if (!rows ||
-            !(input_grad[1] = product(context, node, 1, 0, dz_rows, true, rows, false, error)))
             goto cleanup;
     }
     if (gradient_wanted(node, 2)) {
         OpAttr attr = attr_with_format(gradient_format(node, 2));
         attr.reduce.dims = 1u << 0;
-        if (!(input_grad[2] = op_one(context, OP_sum, dz_rows, &attr, error)))
+        if (!(input_grad[2] = op_one(engine, OP_sum, dz_rows, &attr, error)))
             goto cleanup;
     }
     done = true;
@@ -129,43 +147,47 @@ static uint32_t saves_linear(OpId op, const OpAttr *attr) {
 const GradientInfo gradient_linear = {.rule = back_linear, .saves = saves_linear};
 
 GRADIENT_RULE(conv2d) {
-    Tensor *x = node->saved[0], *w = node->saved[1];
-    Tensor *dz = before_activation(context, node->attr.conv.activation, output_grad[0],
-                                   node->saved[2], error);
+    Engine *engine = context;
+    const Activation activation = node->attr.conv.activation;
+    Tensor *dz = before_activation(engine, activation, output_grad[0], node->saved[SAVED_Y], error);
     if (!dz)
         return false;
+    drop_behind(engine->tape, activation);
     bool done = true;
     OpAttr attr = node->attr;
     attr.conv.activation = ACTIVATION_NONE;
     attr.conv.input[0] = node->inputs[0].shape[1];
     attr.conv.input[1] = node->inputs[0].shape[2];
     attr.has_out_format = true;
-    if (gradient_wanted(node, 0)) {
-        attr.out_format = gradient_format(node, 0);
-        attr.gradients = 1 << 0;
-        input_grad[0] = op_two(context, OP_conv2d_backward_input, dz, w, &attr, error);
-        done = input_grad[0] != NULL;
-    }
-    if (done && (gradient_wanted(node, 1) || gradient_wanted(node, 2))) {
-        Tensor *const inputs[] = {x, dz};
+    if (gradient_wanted(node, 1) || gradient_wanted(node, 2)) {
+        Tensor *const inputs[] = {node->saved[SAVED_X], dz};
         Tensor *outputs[2];
-        attr.out_format = FORMAT_FP32;
-        attr.gradients = 1 << 1;
-        attr.of_weight = true;
-        attr.conv.kernel[0] = node->inputs[1].shape[1];
-        attr.conv.kernel[1] = node->inputs[1].shape[2];
-        done = op_apply(context, OP_conv2d_backward_weight, inputs, 2, &attr, outputs, error);
+        OpAttr of_weight = attr;
+        of_weight.out_format = FORMAT_FP32;
+        of_weight.gradients = 1 << 1;
+        of_weight.of_weight = true;
+        of_weight.conv.kernel[0] = node->inputs[1].shape[1];
+        of_weight.conv.kernel[1] = node->inputs[1].shape[2];
+        done = op_apply(engine, OP_conv2d_backward_weight, inputs, 2, &of_weight, outputs, error);
         if (done) {
             input_grad[1] = outputs[0];
             input_grad[2] = outputs[1];
         }
+    }
+    tape_drop_saved(engine->tape, SAVED_X);
+    if (done && gradient_wanted(node, 0)) {
+        attr.out_format = gradient_format(node, 0);
+        attr.gradients = 1 << 0;
+        input_grad[0] =
+            op_two(engine, OP_conv2d_backward_input, dz, node->saved[SAVED_W], &attr, error);
+        done = input_grad[0] != NULL;
     }
     // A bias is no factor of a product, and its gradient no sum of what factors are rounded to.
     if (done && gradient_wanted(node, 2) && scale_is_asked(&node->attr)) {
         OpAttr sum = attr_with_format(FORMAT_FP32);
         sum.reduce.dims = 1u << 0 | 1u << 1 | 1u << 2;
         tensor_release(input_grad[2]);
-        done = (input_grad[2] = op_one(context, OP_sum, dz, &sum, error)) != NULL;
+        done = (input_grad[2] = op_one(engine, OP_sum, dz, &sum, error)) != NULL;
     }
     tensor_release(dz);
     return done;
@@ -180,29 +202,33 @@ const GradientInfo gradient_conv2d = {.rule = back_conv2d, .saves = saves_conv2d
 // Its gradients are the convolution that it turns around, and that one's of the weights, with the
 // two images exchanged.
 GRADIENT_RULE(conv_transpose2d) {
-    Tensor *x = node->saved[0], *w = node->saved[1], *dy = output_grad[0];
+    Engine *engine = context;
+    Tensor *dy = output_grad[0];
     OpAttr attr = node->attr;
     attr.has_out_format = true;
     attr.gradients = 1 << 0; // the first factor of both
-    if (gradient_wanted(node, 0)) {
-        attr.out_format = gradient_format(node, 0);
-        input_grad[0] = op_three(context, OP_conv2d, dy, w, NULL, &attr, error);
-        if (!input_grad[0])
+    if (gradient_wanted(node, 1)) {
+        OpAttr of_weight = attr;
+        of_weight.out_format = FORMAT_FP32;
+        of_weight.of_weight = true;
+        of_weight.conv.kernel[0] = node->inputs[1].shape[1];
+        of_weight.conv.kernel[1] = node->inputs[1].shape[2];
+        input_grad[1] =
+            op_two(engine, OP_conv2d_backward_weight, dy, node->saved[SAVED_X], &of_weight, error);
+        if (!input_grad[1])
             return false;
     }
-    if (gradient_wanted(node, 1)) {
-        attr.out_format = FORMAT_FP32;
-        attr.of_weight = true;
-        attr.conv.kernel[0] = node->inputs[1].shape[1];
-        attr.conv.kernel[1] = node->inputs[1].shape[2];
-        input_grad[1] = op_two(context, OP_conv2d_backward_weight, dy, x, &attr, error);
-        if (!input_grad[1])
+    tape_drop_saved(engine->tape, SAVED_X);
+    if (gradient_wanted(node, 0)) {
+        attr.out_format = gradient_format(node, 0);
+        input_grad[0] = op_three(engine, OP_conv2d, dy, node->saved[SAVED_W], NULL, &attr, error);
+        if (!input_grad[0])
             return false;
     }
     if (gradient_wanted(node, 2)) {
         OpAttr sum = attr_with_format(gradient_format(node, 2));
         sum.reduce.dims = 1u << 0 | 1u << 1 | 1u << 2;
-        input_grad[2] = op_one(context, OP_sum, dy, &sum, error);
+        input_grad[2] = op_one(engine, OP_sum, dy, &sum, error);
         if (!input_grad[2])
             return false;
     }

@@ -1,4 +1,5 @@
 // The tape: what is recorded, how gradients add up, how graphs live and die.
+#include "kernel/allocator.h"
 #include "tests/unit/engine_fixture.h"
 
 static void gradients_of_a_sum_of_products(void) {
@@ -392,6 +393,49 @@ static void second_derivatives_go_through_what_products_read(void) {
         check_second_derivatives(i & 1, i & 2, i & 4);
 }
 
+static Tensor *square_of_ones(int64_t side, MemoryPurpose purpose) {
+    enum { MOST = 64 * 64 };
+    static float ones[MOST];
+    for (int i = 0; i < MOST; i++)
+        ones[i] = 1;
+    const int64_t shape[] = {side, side};
+    CHECK(side * side <= MOST);
+    return tensor_from_host(fixture_device, FORMAT_FP32, 2, shape, ones, purpose, NULL);
+}
+
+// Of two layers with RELU behind them, one behind the other: beyond what the graph holds a walk
+// holds two arrays at once, for it gives back what it has read; four where the graph is kept.
+static void a_walk_holds_no_more_than_it_has_yet_to_read(void) {
+    enum { SIDE = 64, ARRAY = SIDE * SIDE * (int)sizeof(float), SMALL = ARRAY / 2 };
+    engine_open("ref", "fp32");
+    for (int keeps = 0; keeps < 2; keeps++) {
+        Error error = {0};
+        OpAttr relu = {.linear.activation = ACTIVATION_RELU};
+        Tensor *x = square_of_ones(SIDE, MEMORY_DATA), *held = x, *w[2];
+        for (int i = 0; i < 2; i++) {
+            w[i] = leaf(square_of_ones(SIDE, MEMORY_WEIGHTS));
+            Tensor *y = op_three(engine, OP_linear, held, w[i], NULL, &relu, &error);
+            CHECK_MESSAGE(y, "%s", error.text);
+            tensor_release(held);
+            held = y;
+        }
+        Tensor *loss = op_one(engine, OP_sum, held, NULL, NULL);
+        tensor_release(held);
+        Allocator *allocator = fixture_device->allocator;
+        const size_t before = allocator_use(allocator).total_now;
+        allocator_forget_peaks(allocator);
+        const BackwardOptions options = {.keep_graph = keeps};
+        CHECK_MESSAGE(engine_backward(engine, loss, NULL, &options, &error), "%s", error.text);
+        const size_t more = allocator_use(allocator).total_peak - before;
+        CHECK_MESSAGE(keeps ? more > 3 * ARRAY + SMALL : more < 2 * ARRAY + SMALL,
+                      "%zu bytes beyond what the graph holds, of arrays of %d", more, ARRAY);
+        CHECK(engine_backward(engine, loss, NULL, NULL, &error) == keeps);
+        tensor_release(loss);
+        tensor_release(w[0]), tensor_release(w[1]);
+    }
+    engine_close();
+}
+
 int main(void) {
     RUN_TEST(gradients_of_a_sum_of_products);
     RUN_TEST(gradients_accumulate_over_walks);
@@ -410,5 +454,6 @@ int main(void) {
     RUN_TEST(derivatives_of_a_quotient_go_on_and_on);
     RUN_TEST(lines_and_means_have_second_derivatives);
     RUN_TEST(second_derivatives_go_through_what_products_read);
+    RUN_TEST(a_walk_holds_no_more_than_it_has_yet_to_read);
     return test_end();
 }

@@ -20,6 +20,7 @@ typedef struct Factor {
     ScaleLines lines;
     CpuScaleRule rule;
     NumberScale scale;               // of all
+    Format written;                  // what the loops write: the result's format, or fp32
     bool measures, rounds;           // looks for the largest alone; or it rounds, or does both
     float largest[CPU_MOST_THREADS]; // that of each thread
 } Factor;
@@ -40,23 +41,15 @@ static void keep_largest(Factor *factor, int thread, float largest) {
     factor->largest[thread] = number_larger_magnitude(factor->largest[thread], largest);
 }
 
-// Numbers as they lie behind each other, in `buffer`.
-static void read_numbers(const Factor *factor, int64_t first, int64_t count, float *buffer) {
-    CPU_EACH_BLOCK(at, size, 0, count) {
-        const float *x = operand_read(&factor->x, first + at, size, buffer + at);
-        if (x != buffer + at)
-            memcpy(buffer + at, x, (size_t)size * sizeof *x);
-    }
+// Where the loops put what elements are worth: to its place, or to `buffer` where that has a format
+// which they do not write.
+static void *begin_writing(const Factor *factor, int64_t first, float *buffer) {
+    return factor->written == factor->y.format ? factor->y.data + first * factor->y.bytes
+                                               : (void *)buffer;
 }
-
-// What elements are worth: where it goes to bf16, it fits.
-static void write_numbers(const Factor *factor, int64_t first, int64_t count,
-                          const float *numbers) {
-    char *to = factor->y.data + first * factor->y.bytes;
-    if (factor->y.format == FORMAT_BF16)
-        factor->loops->to_bf16(numbers, (uint16_t *)(void *)to, count);
-    else
-        factor->y.from_fp32(numbers, to, (size_t)count);
+static void end_writing(const Factor *factor, int64_t first, int64_t count, const float *buffer) {
+    if (factor->written != factor->y.format)
+        factor->y.from_fp32(buffer, factor->y.data + first * factor->y.bytes, (size_t)count);
 }
 
 // ---- one scale for all --------------------------------------------------------------------------
@@ -82,15 +75,16 @@ static void largest_task(void *context, int64_t begin, int64_t end, int thread) 
 static void all_task(void *context, int64_t begin, int64_t end, int thread) {
     Factor *factor = context;
     const CpuScale *loops = factor->loops;
-    _Alignas(64) float buffer[CPU_BLOCK];
+    _Alignas(64) float buffer[CPU_BLOCK], rounded[CPU_BLOCK];
     uint32_t words[CPU_BLOCK + 4];
     CPU_EACH_BLOCK(at, size, begin, end) {
-        read_numbers(factor, at, size, buffer);
+        const float *x = operand_read(&factor->x, at, size, buffer);
         if (factor->measures)
-            keep_largest(factor, thread, loops->largest_of_all(buffer, size));
-        loops->round(buffer, size, factor->rule.element, factor->scale,
-                     words_at(factor, at, size, words));
-        write_numbers(factor, at, size, buffer);
+            keep_largest(factor, thread, loops->largest_of_all(x, size));
+        loops->round(x, size, factor->rule.element, factor->scale,
+                     words_at(factor, at, size, words), factor->written,
+                     begin_writing(factor, at, rounded));
+        end_writing(factor, at, size, rounded);
     }
 }
 
@@ -100,24 +94,28 @@ static void all_task(void *context, int64_t begin, int64_t end, int thread) {
 static void round_stretch(Factor *factor, int64_t at, int64_t blocks, int64_t block, int thread) {
     const CpuScale *loops = factor->loops;
     const int64_t count = blocks * block;
-    _Alignas(64) float buffer[CPU_BLOCK];
+    _Alignas(64) float buffer[CPU_BLOCK], rounded[CPU_BLOCK];
     float largest[CPU_BLOCK], to_elements[CPU_BLOCK], to_numbers[CPU_BLOCK];
     uint32_t words[CPU_BLOCK + 4];
-    read_numbers(factor, at, count, buffer);
-    if (factor->by->hadamard) // of a last block what fills no turn stays as it is
+    const float *x = operand_read(&factor->x, at, count, buffer);
+    if (factor->by->hadamard) { // of a last block what fills no turn stays as it is
+        if (x != buffer)
+            memcpy(buffer, x, (size_t)count * sizeof *x);
         loops->turn(buffer, count / NUMBER_HADAMARD);
+        x = buffer;
+    }
     if (!factor->rounds) {
-        keep_largest(factor, thread, loops->largest(buffer, count));
+        keep_largest(factor, thread, loops->largest(x, count));
         return;
     }
-    loops->largest_of_blocks(buffer, blocks, block, largest);
+    loops->largest_of_blocks(x, blocks, block, largest);
     loops->scales(&factor->rule, largest, blocks, to_elements, to_numbers);
     if (factor->by->best)
-        loops->better_blocks(&factor->rule, buffer, blocks, block, largest, to_elements,
-                             to_numbers);
-    loops->round_blocks(buffer, blocks, block, factor->rule.element, to_elements, to_numbers,
-                        words_at(factor, at, count, words));
-    write_numbers(factor, at, count, buffer);
+        loops->better_blocks(&factor->rule, x, blocks, block, largest, to_elements, to_numbers);
+    loops->round_blocks(x, blocks, block, factor->rule.element, to_elements, to_numbers,
+                        words_at(factor, at, count, words), factor->written,
+                        begin_writing(factor, at, rounded));
+    end_writing(factor, at, count, rounded);
 }
 
 // How many blocks are rounded at once.
@@ -156,7 +154,7 @@ static void squares_task(void *context, int64_t begin, int64_t end, int thread) 
     (void)thread;
     const CpuScale *loops = factor->loops;
     const ScaleLines *lines = &factor->lines;
-    _Alignas(64) float buffer[MOST_BLOCK];
+    _Alignas(64) float buffer[MOST_BLOCK], rounded[MOST_BLOCK];
     uint32_t words[CPU_BLOCK + 4];
     for (int64_t line = begin, more; line < end; line += more) {
         more = cpu_smaller(end - line, lines->lines);
@@ -164,18 +162,19 @@ static void squares_task(void *context, int64_t begin, int64_t end, int thread) 
             steps = cpu_smaller(lines->depth - step, lines->block);
             float largest = 0;
             for (int64_t i = line; i < line + more; i++) {
-                read_numbers(factor, i * lines->depth + step, steps, buffer);
-                float own = loops->largest(buffer, steps);
+                const float *x = operand_read(&factor->x, i * lines->depth + step, steps, buffer);
+                float own = loops->largest(x, steps);
                 largest = own > largest ? own : largest;
             }
             NumberScale scale;
             loops->scales(&factor->rule, &largest, 1, &scale.to_elements, &scale.to_numbers);
             for (int64_t i = line; i < line + more; i++) {
                 const int64_t at = i * lines->depth + step;
-                read_numbers(factor, at, steps, buffer);
-                loops->round(buffer, steps, factor->rule.element, scale,
-                             words_at(factor, at, steps, words));
-                write_numbers(factor, at, steps, buffer);
+                const float *x = operand_read(&factor->x, at, steps, buffer);
+                loops->round(x, steps, factor->rule.element, scale,
+                             words_at(factor, at, steps, words), factor->written,
+                             begin_writing(factor, at, rounded));
+                end_writing(factor, at, steps, rounded);
             }
         }
     }
@@ -188,26 +187,24 @@ typedef struct Tile {
     _Alignas(64) float largest[WIDTH], to_elements[WIDTH], to_numbers[WIDTH];
 } Tile;
 
+static void read_stretch(const Factor *factor, int64_t first, int64_t count, float *to) {
+    CPU_EACH_BLOCK(at, size, 0, count) {
+        const float *x = operand_read(&factor->x, first + at, size, to + at);
+        if (x != to + at)
+            memcpy(to + at, x, (size_t)size * sizeof *x);
+    }
+}
+
 static void read_tile(const Factor *factor, Tile *tile, int64_t first, int64_t steps,
                       int64_t width) {
     const int64_t inner = factor->lines.inner;
     if (width == inner)
-        read_numbers(factor, first, steps * width, tile->x);
+        read_stretch(factor, first, steps * width, tile->x);
     else
         for (int64_t k = 0; k < steps; k++)
-            read_numbers(factor, first + k * inner, width, tile->x + k * width);
+            read_stretch(factor, first + k * inner, width, tile->x + k * width);
     for (int64_t k = 0; factor->by->hadamard && k + NUMBER_HADAMARD <= steps; k += NUMBER_HADAMARD)
         factor->loops->turn_columns(tile->x + k * width, width);
-}
-
-static void write_tile(const Factor *factor, const Tile *tile, int64_t first, int64_t steps,
-                       int64_t width) {
-    const int64_t inner = factor->lines.inner;
-    if (width == inner)
-        write_numbers(factor, first, steps * width, tile->x);
-    else
-        for (int64_t k = 0; k < steps; k++)
-            write_numbers(factor, first + k * inner, width, tile->x + k * width);
 }
 
 // Of lines that share scales the largest of all is that of each.
@@ -223,23 +220,21 @@ static void share_largest(const Factor *factor, Tile *tile, int64_t width) {
 static void round_tile(const Factor *factor, Tile *tile, int64_t first, int64_t steps,
                        int64_t width) {
     const CpuScale *loops = factor->loops;
-    const NumberElement element = factor->rule.element;
     uint32_t words[CPU_BLOCK + 4];
+    float rounded[WIDTH];
     loops->largest_of_columns(tile->x, steps, width, tile->largest);
     share_largest(factor, tile, width);
     loops->scales(&factor->rule, tile->largest, width, tile->to_elements, tile->to_numbers);
     if (factor->by->best)
         loops->better_columns(&factor->rule, tile->x, steps, width, tile->largest,
                               tile->to_elements, tile->to_numbers);
-    if (!factor->by->at_random) {
-        loops->round_columns(tile->x, steps, width, element, tile->to_elements, tile->to_numbers,
-                             NULL);
-        return;
+    for (int64_t k = 0; k < steps; k++) {
+        const int64_t at = first + k * factor->lines.inner;
+        loops->round_row(tile->x + k * width, width, factor->rule.element, tile->to_elements,
+                         tile->to_numbers, words_at(factor, at, width, words), factor->written,
+                         begin_writing(factor, at, rounded));
+        end_writing(factor, at, width, rounded);
     }
-    for (int64_t k = 0; k < steps; k++)
-        loops->round_columns(tile->x + k * width, 1, width, element, tile->to_elements,
-                             tile->to_numbers,
-                             words_at(factor, first + k * factor->lines.inner, width, words));
 }
 
 static int64_t tiles_across(const ScaleLines *lines) {
@@ -266,7 +261,6 @@ static void across_task(void *context, int64_t begin, int64_t end, int thread) {
             continue;
         }
         round_tile(factor, &tile, first, steps, width);
-        write_tile(factor, &tile, first, steps, width);
     }
 }
 
@@ -358,6 +352,7 @@ bool cpu_scale_factor(Device *device, const KernelCall *call, Error *error) {
         .stream = &call->attr->factor.stream,
         .x = operand_of(device, x, x->ndim, x->shape),
         .y = result_of(device, &call->output[0]),
+        .written = call->output[0].format == FORMAT_BF16 ? FORMAT_BF16 : FORMAT_FP32,
         .lines = lines_of(x, by),
         .rule =
             {.element = element, .scale = by->scale, .up = by->up, .apart = by->apart, .tensor = 1},

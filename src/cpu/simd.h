@@ -193,8 +193,9 @@ typedef struct CpuScaleRule {
     float tensor; // that scale, by which scales of blocks fit
 } CpuScaleRule;
 
-// Numbers to elements that share scales, and what these are worth, in place. `words`: for what is
-// rounded at random; NULL: to nearest. A matrix is [rows, width] without gaps.
+// Numbers to elements that share scales, and what these are worth. `words`: for what is rounded at
+// random; NULL: to nearest. A matrix is [rows, width] without gaps. What elements are worth goes to
+// y, in fp32 or, where it fits, in bf16.
 typedef struct CpuScale {
     float (*largest)(const float *x, int64_t count);        // magnitude of those that are finite
     float (*largest_of_all)(const float *x, int64_t count); // a NaN is the largest, then infinity
@@ -211,14 +212,15 @@ typedef struct CpuScale {
                           const float *largest, float *to_elements, float *to_numbers);
     void (*better_columns)(const CpuScaleRule *rule, const float *x, int64_t rows, int64_t width,
                            const float *largest, float *to_elements, float *to_numbers);
-    void (*round)(float *x, int64_t count, NumberElement element, NumberScale scale,
-                  const uint32_t *words);
-    void (*round_blocks)(float *x, int64_t blocks, int64_t block, NumberElement element,
-                         const float *to_elements, const float *to_numbers, const uint32_t *words);
-    void (*round_columns)(float *x, int64_t rows, int64_t width, NumberElement element,
-                          const float *to_elements, const float *to_numbers, const uint32_t *words);
-    // What fits into bf16, with a NaN as any of the loops above leaves it.
-    void (*to_bf16)(const float *x, uint16_t *y, int64_t count);
+    void (*round)(const float *x, int64_t count, NumberElement element, NumberScale scale,
+                  const uint32_t *words, Format to, void *y);
+    void (*round_blocks)(const float *x, int64_t blocks, int64_t block, NumberElement element,
+                         const float *to_elements, const float *to_numbers, const uint32_t *words,
+                         Format to, void *y);
+    // Of a row, each of which is a column's.
+    void (*round_row)(const float *x, int64_t count, NumberElement element,
+                      const float *to_elements, const float *to_numbers, const uint32_t *words,
+                      Format to, void *y);
     // number_hadamard of so many sixteens behind each other; of sixteen rows.
     void (*turn)(float *x, int64_t sixteens);
     void (*turn_columns)(float *x, int64_t width);

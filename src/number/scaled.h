@@ -36,14 +36,19 @@ static inline NumberElement number_element(Format format) {
 KERNEL_INLINE __attribute__((always_inline)) float
 number_round_to_element(float value, NumberElement to, bool at_random, float chance) {
     const uint32_t bits = number_bits_of_fp32(value), magnitude = bits & NUMBER_MAGNITUDE_;
-    const uint32_t lowest = (uint32_t)(127 + to.lowest_exponent) << 23;
-    const uint32_t binade = number_select_(magnitude, lowest, lowest, magnitude & 0x7F800000);
-    // One step of the elements in this binade, and its inverse: powers of two.
-    const uint32_t step = binade - ((uint32_t)to.mantissa_bits << 23);
-    float steps = number_fp32_of_bits(magnitude) * number_fp32_of_bits(0x7F000000 - step);
-    steps = steps < 0x1p22f ? steps : 0x1p22f; // of infinity and NaN
-    const float whole = at_random ? (float)(int32_t)(steps + chance) : (steps + 0x1p23f) - 0x1p23f;
-    const float rounded = whole * number_fp32_of_bits(step);
+    const int32_t lowest = (127 + to.lowest_exponent) << 23, own = (int32_t)magnitude & 0x7F800000;
+    const uint32_t binade = (uint32_t)(own > lowest ? own : lowest);
+    const float size = number_fp32_of_bits(magnitude);
+    float rounded;
+    if (at_random) { // one step of the elements in this binade, and its inverse: powers of two
+        const uint32_t step = binade - ((uint32_t)to.mantissa_bits << 23);
+        float steps = size * number_fp32_of_bits(0x7F000000 - step);
+        steps = steps < 0x1p22f ? steps : 0x1p22f; // of infinity and NaN
+        rounded = (float)(int32_t)(steps + chance) * number_fp32_of_bits(step);
+    } else { // beside 2^23 steps nothing is left of less than one
+        const float large = number_fp32_of_bits(binade + ((uint32_t)(23 - to.mantissa_bits) << 23));
+        rounded = (size + large) - large;
+    }
     const float kept = rounded < to.largest ? rounded : to.largest;
     const uint32_t result =
         number_select_(magnitude, NUMBER_INFINITY_, number_bits_of_fp32(kept), magnitude);

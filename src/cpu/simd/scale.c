@@ -48,12 +48,6 @@ static float largest_of_bf16(const uint16_t *restrict x, int64_t count, bool fin
     return number_bf16_to_fp32((uint16_t)largest);
 }
 
-// Multiplied, a NaN is a quiet one, of which the upper half is a NaN too.
-static void to_bf16(const float *restrict x, uint16_t *restrict y, int64_t count) {
-    for (int64_t i = 0; i < count; i++)
-        y[i] = (uint16_t)(number_bits_of_fp32(x[i]) >> 16);
-}
-
 // ---- the largest of each block ------------------------------------------------------------------
 
 ALWAYS_INLINE void each_block(const float *restrict x, int64_t blocks, int64_t block,
@@ -184,62 +178,90 @@ static void better_columns(const CpuScaleRule *rule, const float *restrict x, in
 
 // ---- rounding -----------------------------------------------------------------------------------
 
-ALWAYS_INLINE void round_some(float *restrict x, int64_t count, NumberElement element,
-                              float to_elements, float to_numbers, const uint32_t *restrict words) {
+// Multiplied, a NaN is a quiet one, of which the upper half is a NaN too.
+ALWAYS_INLINE void put(Format to, void *y, int64_t i, float worth) {
+    if (to == FORMAT_BF16)
+        ((uint16_t *)y)[i] = (uint16_t)(number_bits_of_fp32(worth) >> 16);
+    else
+        ((float *)y)[i] = worth;
+}
+
+ALWAYS_INLINE void round_some(const float *restrict x, int64_t count, NumberElement element,
+                              float to_elements, float to_numbers, const uint32_t *restrict words,
+                              Format to, void *restrict y) {
     if (words) {
         for (int64_t i = 0; i < count; i++)
-            x[i] = number_round_to_element(x[i] * to_elements, element, true,
-                                           random_uniform(words[i])) *
-                   to_numbers;
+            put(to, y, i,
+                number_round_to_element(x[i] * to_elements, element, true,
+                                        random_uniform(words[i])) *
+                    to_numbers);
         return;
     }
     for (int64_t i = 0; i < count; i++)
-        x[i] = number_round_to_element(x[i] * to_elements, element, false, 0) * to_numbers;
+        put(to, y, i, number_round_to_element(x[i] * to_elements, element, false, 0) * to_numbers);
 }
 
-static void round_all(float *restrict x, int64_t count, NumberElement element, NumberScale scale,
-                      const uint32_t *restrict words) {
-    round_some(x, count, element, scale.to_elements, scale.to_numbers, words);
+static void round_all(const float *x, int64_t count, NumberElement element, NumberScale scale,
+                      const uint32_t *words, Format to, void *y) {
+    if (to == FORMAT_BF16)
+        round_some(x, count, element, scale.to_elements, scale.to_numbers, words, FORMAT_BF16, y);
+    else
+        round_some(x, count, element, scale.to_elements, scale.to_numbers, words, FORMAT_FP32, y);
 }
 
-ALWAYS_INLINE void round_row(float *restrict x, int64_t count, NumberElement element,
-                             const float *restrict to_elements, const float *restrict to_numbers,
-                             const uint32_t *restrict words) {
+ALWAYS_INLINE void round_apart(const float *restrict x, int64_t count, NumberElement element,
+                               const float *restrict to_elements, const float *restrict to_numbers,
+                               const uint32_t *restrict words, Format to, void *restrict y) {
     if (words) {
         for (int64_t i = 0; i < count; i++)
-            x[i] = number_round_to_element(x[i] * to_elements[i], element, true,
-                                           random_uniform(words[i])) *
-                   to_numbers[i];
+            put(to, y, i,
+                number_round_to_element(x[i] * to_elements[i], element, true,
+                                        random_uniform(words[i])) *
+                    to_numbers[i]);
         return;
     }
     for (int64_t i = 0; i < count; i++)
-        x[i] = number_round_to_element(x[i] * to_elements[i], element, false, 0) * to_numbers[i];
+        put(to, y, i,
+            number_round_to_element(x[i] * to_elements[i], element, false, 0) * to_numbers[i]);
 }
 
-ALWAYS_INLINE void round_each(float *restrict x, int64_t blocks, int64_t block,
-                              NumberElement element, const float *restrict to_elements,
-                              const float *restrict to_numbers, const uint32_t *restrict words) {
+static void round_row(const float *x, int64_t count, NumberElement element,
+                      const float *to_elements, const float *to_numbers, const uint32_t *words,
+                      Format to, void *y) {
+    if (to == FORMAT_BF16)
+        round_apart(x, count, element, to_elements, to_numbers, words, FORMAT_BF16, y);
+    else
+        round_apart(x, count, element, to_elements, to_numbers, words, FORMAT_FP32, y);
+}
+
+ALWAYS_INLINE void round_each(const float *x, int64_t blocks, int64_t block, NumberElement element,
+                              const float *to_elements, const float *to_numbers,
+                              const uint32_t *words, Format to, void *y) {
+    const int64_t bytes = to == FORMAT_BF16 ? 2 : 4;
     for (int64_t i = 0; i < blocks; i++)
         round_some(x + i * block, block, element, to_elements[i], to_numbers[i],
-                   words ? words + i * block : NULL);
+                   words ? words + i * block : NULL, to, (char *)y + i * block * bytes);
 }
 
-static void round_blocks(float *restrict x, int64_t blocks, int64_t block, NumberElement element,
-                         const float *restrict to_elements, const float *restrict to_numbers,
-                         const uint32_t *restrict words) {
+ALWAYS_INLINE void round_of_size(const float *x, int64_t blocks, int64_t block,
+                                 NumberElement element, const float *to_elements,
+                                 const float *to_numbers, const uint32_t *words, Format to,
+                                 void *y) {
     switch (block) {
-    case 1: round_row(x, blocks, element, to_elements, to_numbers, words); return;
-    case 16: round_each(x, blocks, 16, element, to_elements, to_numbers, words); return;
-    case 32: round_each(x, blocks, 32, element, to_elements, to_numbers, words); return;
-    default: round_each(x, blocks, block, element, to_elements, to_numbers, words);
+    case 1: round_apart(x, blocks, element, to_elements, to_numbers, words, to, y); return;
+    case 16: round_each(x, blocks, 16, element, to_elements, to_numbers, words, to, y); return;
+    case 32: round_each(x, blocks, 32, element, to_elements, to_numbers, words, to, y); return;
+    default: round_each(x, blocks, block, element, to_elements, to_numbers, words, to, y);
     }
 }
 
-static void round_columns(float *restrict x, int64_t rows, int64_t width, NumberElement element,
-                          const float *restrict to_elements, const float *restrict to_numbers,
-                          const uint32_t *restrict words) {
-    for (int64_t row = 0; row < rows; row++, x += width)
-        round_row(x, width, element, to_elements, to_numbers, words ? words + row * width : NULL);
+static void round_blocks(const float *x, int64_t blocks, int64_t block, NumberElement element,
+                         const float *to_elements, const float *to_numbers, const uint32_t *words,
+                         Format to, void *y) {
+    if (to == FORMAT_BF16)
+        round_of_size(x, blocks, block, element, to_elements, to_numbers, words, FORMAT_BF16, y);
+    else
+        round_of_size(x, blocks, block, element, to_elements, to_numbers, words, FORMAT_FP32, y);
 }
 
 // ---- turning ------------------------------------------------------------------------------------
@@ -309,8 +331,7 @@ const CpuScale ISA_NAME(cpu_scale) = {
     .better_columns = better_columns,
     .round = round_all,
     .round_blocks = round_blocks,
-    .round_columns = round_columns,
-    .to_bf16 = to_bf16,
+    .round_row = round_row,
     .turn = turn,
     .turn_columns = turn_columns,
 };

@@ -123,7 +123,7 @@ static void multiply(const Winograd *own, const GemmWord *pixels, int64_t square
                                           at * own->depth + step * own->kernels->panel_columns,
                                      .b_step = own->kernels->panel_columns,
                                      .b_panel = own->kernels->panel_columns * own->depth,
-                                     .alpha = own->arrays->times,
+                                     .alpha = 1,
                                      .first = step == 0,
                                      .last = true,
                                      .c = sums + part * own->sums_part,
@@ -141,10 +141,11 @@ static bool finish(const Winograd *own, int64_t first, int64_t squares, int64_t 
     for (int64_t i = 0; i < squares; i++) {
         void *pixels[WINOGRAD_MOST_OUTPUTS];
         winograd_outputs(&own->squares, own->to, first + i, column, pixels);
-        finite = own->squares.simd->outputs(sums + i * SUMS_COLUMNS, own->sums_part,
-                                            own->bias ? own->bias + column : NULL, clips,
-                                            own->to->format, pixels, columns) &&
-                 finite;
+        finite =
+            own->squares.simd->outputs(sums + i * SUMS_COLUMNS, own->sums_part, own->arrays->times,
+                                       own->bias ? own->bias + column : NULL, clips,
+                                       own->to->format, pixels, columns) &&
+            finite;
     }
     return finite;
 }

@@ -71,7 +71,7 @@ static void multiply(const Weights *own, int64_t filter, int64_t filters, int64_
                                  .a_step = own->y_row,
                                  .b = own->x + part * own->x_part + channel,
                                  .b_step = own->x_row,
-                                 .alpha = own->arrays->times,
+                                 .alpha = 1,
                                  .first = true,
                                  .last = true,
                                  .c = sums + part * own->sums_part,
@@ -87,6 +87,8 @@ static void sums_range(void *context, int64_t begin, int64_t end, int thread) {
     float *sums = (float *)(void *)(own->sums + (size_t)thread * own->sums_bytes);
     float *weight = own->arrays->weight.data;
     bool finite = true;
+    const bool is_last = own->first + own->count == own->squares.count;
+    const float times = is_last ? own->arrays->times : 1; // the sum of all bands
     const int64_t blocks = gemm_divide_up(own->filter_count, own->rows);
     for (int64_t i = begin; i < end; i++) {
         const int64_t filter = i % blocks * own->rows, channel = i / blocks * width;
@@ -96,7 +98,7 @@ static void sums_range(void *context, int64_t begin, int64_t end, int thread) {
         for (int64_t row = 0; row < filters; row++)
             finite =
                 own->squares.simd->taps(
-                    sums + row * width, own->sums_part, own->first > 0,
+                    sums + row * width, own->sums_part, times, own->first > 0,
                     weight + (own->first_filter + filter + row) * WINOGRAD_TAPS * all + channel,
                     all, channels) &&
                 finite;

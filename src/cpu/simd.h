@@ -195,7 +195,7 @@ typedef struct CpuScaleRule {
 
 // Numbers to elements that share scales, and what these are worth. `words`: for what is rounded at
 // random; NULL: to nearest. A matrix is [rows, width] without gaps. What elements are worth goes to
-// y, in fp32 or, where it fits, in bf16.
+// y, in fp32 or, where it fits, in bf16; x and y do not overlap.
 typedef struct CpuScale {
     float (*largest)(const float *x, int64_t count);        // magnitude of those that are finite
     float (*largest_of_all)(const float *x, int64_t count); // a NaN is the largest, then infinity
@@ -217,7 +217,7 @@ typedef struct CpuScale {
     void (*round_blocks)(const float *x, int64_t blocks, int64_t block, NumberElement element,
                          const float *to_elements, const float *to_numbers, const uint32_t *words,
                          Format to, void *y);
-    // Of a row, each of which is a column's.
+    // Of one row, in which each number has the scale of its column.
     void (*round_row)(const float *x, int64_t count, NumberElement element,
                       const float *to_elements, const float *to_numbers, const uint32_t *words,
                       Format to, void *y);
@@ -262,12 +262,12 @@ typedef struct CpuWinograd {
     // Of the pixels that a square sees, row by row; of the gradient of its outputs; of nine taps.
     // Those that are NULL are 0.
     CpuToParts *image, *gradient, *weights; // of 4x4 no weights, and no outputs
-    // Outputs, those that are not NULL, with the bias (NULL: none) and RELU where it `clips`; and
-    // the gradient of nine taps, `tap` numbers apart, added to what is there where `add`. Whether
-    // all sums were finite.
-    bool (*outputs)(const float *from, int64_t part, const float *bias, bool clips, Format format,
-                    void *const *pixels, int64_t channels);
-    bool (*taps)(const float *from, int64_t part, bool add, float *to, int64_t tap,
+    // `times` outputs, those that are not NULL, with the bias (NULL: none) and RELU where it
+    // `clips`; and `times` the gradient of nine taps, `tap` numbers apart, with what is there where
+    // `add`. Whether all sums were finite.
+    bool (*outputs)(const float *from, int64_t part, float times, const float *bias, bool clips,
+                    Format format, void *const *pixels, int64_t channels);
+    bool (*taps)(const float *from, int64_t part, float times, bool add, float *to, int64_t tap,
                  int64_t channels);
 } CpuWinograd;
 

@@ -224,8 +224,38 @@ static void no_output_is_made_of_what_it_does_not_see(void) {
     device_close(device);
 }
 
+// By a number that has all the digits that there are: parts that were multiplied would not add up
+// to the same, nor to zeros.
+static void what_is_left_apart_multiplies_each_result_once(void) {
+    static const float times = 0.3f;
+    CHECK(device_open("cpu", 2, &device, &error));
+    for (int i = 0; i < 3 * GEOMETRIES; i++) {
+        Call call = call_of(FORMAT_FP32, (ConvPass)(i % 3), true, &geometries[i / 3]);
+        call.problem.activation = ACTIVATION_NONE;
+        if (call.arrays.bias.data)
+            memset(call.arrays.bias.data, 0, bytes_of(&call.arrays.bias));
+        View *out = written(&call);
+        call.arrays.times = 1;
+        CHECK(run(&call));
+        float *had = malloc(bytes_of(out));
+        CHECK(had);
+        memcpy(had, out->data, bytes_of(out));
+        call.arrays.times = times;
+        CHECK(run(&call));
+        const float *is = out->data;
+        bool like = true;
+        for (int64_t k = 0; k < view_count(out); k++)
+            like = like && is[k] == times * had[k];
+        CHECK(like);
+        free(had);
+        end(&call);
+    }
+    device_close(device);
+}
+
 int main(void) {
     RUN_TEST(it_gives_what_windows_give);
+    RUN_TEST(what_is_left_apart_multiplies_each_result_once);
     RUN_TEST(threads_do_not_show);
     RUN_TEST(no_output_is_made_of_what_it_does_not_see);
     RUN_TEST(what_is_not_finite_is_told);

@@ -175,8 +175,8 @@ ALWAYS_INLINE bool is_zero(Vector sum) {
 }
 
 ALWAYS_INLINE bool outputs_of(const Format format, const float *from, int64_t part,
-                              const float *bias, bool clips, void *const *pixels,
-                              int64_t channels) {
+                              const float factor, const float *bias, bool clips,
+                              void *const *pixels, int64_t channels) {
     enum { OUTPUTS = 2, SIDE = OUTPUTS + TAPS - 1 };
     const Vector zero = {0};
     Vector check = {0};
@@ -190,7 +190,7 @@ ALWAYS_INLINE bool outputs_of(const Format format, const float *from, int64_t pa
         UNROLL for (int i = 0; i < OUTPUTS; i++) {
             output_line(&square[i * SIDE], 1);
             UNROLL for (int j = 0; j < OUTPUTS; j++) {
-                Vector value = square[i * SIDE + j];
+                Vector value = times(factor, square[i * SIDE + j]);
                 if (!pixels[i * OUTPUTS + j])
                     continue;
                 check += value * zero;
@@ -205,8 +205,8 @@ ALWAYS_INLINE bool outputs_of(const Format format, const float *from, int64_t pa
     return is_zero(check);
 }
 
-ALWAYS_INLINE bool taps_of(const int outputs, const float *from, int64_t part, bool add, float *to,
-                           int64_t tap, int64_t channels) {
+ALWAYS_INLINE bool taps_of(const int outputs, const float *from, int64_t part, const float factor,
+                           bool add, float *to, int64_t tap, int64_t channels) {
     const int side = outputs + TAPS - 1;
     const Vector zero = {0};
     Vector check = {0};
@@ -224,6 +224,7 @@ ALWAYS_INLINE bool taps_of(const int outputs, const float *from, int64_t part, b
                 Vector value = square[i * side + j];
                 if (add)
                     value += vector_load(out);
+                value = times(factor, value);
                 check += value * zero;
                 vector_store(out, value);
             }
@@ -232,19 +233,19 @@ ALWAYS_INLINE bool taps_of(const int outputs, const float *from, int64_t part, b
     return is_zero(check);
 }
 
-static bool outputs_of_two(const float *from, int64_t part, const float *bias, bool clips,
-                           Format format, void *const *pixels, int64_t channels) {
+static bool outputs_of_two(const float *from, int64_t part, float factor, const float *bias,
+                           bool clips, Format format, void *const *pixels, int64_t channels) {
     if (format == FORMAT_FP32)
-        return outputs_of(FORMAT_FP32, from, part, bias, clips, pixels, channels);
+        return outputs_of(FORMAT_FP32, from, part, factor, bias, clips, pixels, channels);
     if (format == FORMAT_BF16)
-        return outputs_of(FORMAT_BF16, from, part, bias, clips, pixels, channels);
-    return outputs_of(FORMAT_FP16, from, part, bias, clips, pixels, channels);
+        return outputs_of(FORMAT_BF16, from, part, factor, bias, clips, pixels, channels);
+    return outputs_of(FORMAT_FP16, from, part, factor, bias, clips, pixels, channels);
 }
 
-#define TAPS_OF(name, outputs)                                                          \
-    static bool name(const float *from, int64_t part, bool add, float *to, int64_t tap, \
-                     int64_t channels) {                                                \
-        return taps_of(outputs, from, part, add, to, tap, channels);                    \
+#define TAPS_OF(name, outputs)                                                           \
+    static bool name(const float *from, int64_t part, float factor, bool add, float *to, \
+                     int64_t tap, int64_t channels) {                                    \
+        return taps_of(outputs, from, part, factor, add, to, tap, channels);             \
     }
 TAPS_OF(taps_of_two, 2)
 TAPS_OF(taps_of_four, 4)

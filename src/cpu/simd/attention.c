@@ -1,6 +1,7 @@
 // Loops over the rows of a block of attention scores.
 #include "cpu/simd.h"
 #include "cpu/simd/load.h"
+#include "cpu/simd/vector.h"
 
 static int64_t seen_by(const CpuScores *block, int64_t row) {
     int64_t seen = block->seen + row * block->step;
@@ -13,15 +14,15 @@ static void clear_rest(float *row, int64_t seen, int64_t width) {
 }
 
 static float largest_of(const float *x, int64_t count) {
-    enum { LANES = 32 };
-    float lane[LANES], largest = -INFINITY;
-    for (int k = 0; k < LANES; k++)
+    enum { AT_ONCE = 32 };
+    float lane[AT_ONCE], largest = -INFINITY;
+    for (int k = 0; k < AT_ONCE; k++)
         lane[k] = -INFINITY;
     int64_t j = 0;
-    for (; j + LANES <= count; j += LANES)
-        for (int k = 0; k < LANES; k++)
+    for (; j + AT_ONCE <= count; j += AT_ONCE)
+        for (int k = 0; k < AT_ONCE; k++)
             lane[k] = x[j + k] > lane[k] ? x[j + k] : lane[k];
-    for (int k = 0; k < LANES; k++)
+    for (int k = 0; k < AT_ONCE; k++)
         largest = lane[k] > largest ? lane[k] : largest;
     for (; j < count; j++)
         largest = x[j] > largest ? x[j] : largest;
@@ -65,17 +66,29 @@ static void gradients(const CpuScores *block, float *d, const float *largest, co
 
 // ---- rows of a format ---------------------------------------------------------------------------
 
-MATH_INLINE void dot_of(Format second, Format first, const void *x, const void *y, int64_t count,
-                        float *product) {
-    float sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < count; i++)
-        sum = math_fma(load_element(first, x, i), load_element(second, y, i), sum);
-    *product = sum;
+ALWAYS_INLINE float sum_of_lanes(Vector sum) {
+    float lanes[LANES], total = 0;
+    vector_store(lanes, sum);
+    for (int i = 0; i < LANES; i++)
+        total += lanes[i];
+    return total;
 }
 
-MATH_INLINE void dot_with(Format first, const void *x, Format second, const void *y, int64_t count,
+ALWAYS_INLINE void add_products(Format first, const void *x, Format second, const void *y,
+                                Vector *sum, int64_t at, int count) {
+    *sum = vector_multiply_add(vector_load_some(x, first, at, count),
+                               vector_load_some(y, second, at, count), *sum);
+}
+
+ALWAYS_INLINE void dot_of(Format second, Format first, const void *x, const void *y, int64_t count,
                           float *product) {
+    Vector sum = {0};
+    EACH_VECTOR(count, add_products, first, x, second, y, &sum);
+    *product = sum_of_lanes(sum);
+}
+
+ALWAYS_INLINE void dot_with(Format first, const void *x, Format second, const void *y,
+                            int64_t count, float *product) {
     FORMAT_SPLIT(second, dot_of, first, x, y, count, product);
 }
 
@@ -86,12 +99,14 @@ static float dot(Format first, const void *x, Format second, const void *y, int6
 }
 
 // 0 times what is not finite is NaN.
-MATH_INLINE void is_finite_in(Format format, const void *x, int64_t count, bool *finite) {
-    float zero = 0;
-#pragma omp simd reduction(+ : zero)
-    for (int64_t i = 0; i < count; i++)
-        zero += load_element(format, x, i) * 0.0f;
-    *finite = zero == 0;
+ALWAYS_INLINE void add_nothing(Format format, const void *x, Vector *sum, int64_t at, int count) {
+    *sum += vector_load_some(x, format, at, count) * (Vector){0};
+}
+
+ALWAYS_INLINE void is_finite_in(Format format, const void *x, int64_t count, bool *finite) {
+    Vector sum = {0};
+    EACH_VECTOR(count, add_nothing, format, x, &sum);
+    *finite = sum_of_lanes(sum) == 0;
 }
 
 static bool is_finite(Format format, const void *x, int64_t count) {

@@ -2,12 +2,14 @@
 //
 // The gradients are gathered, not scattered: each input pixel looks at the windows that cover it,
 // so that it is written once and rounded once, and rows can be done in any order.
+#include <string.h>
+
 #include "cpu/simd.h"
 #include "cpu/simd/load.h"
 #include "cpu/simd/vector.h"
 
-// Loops that hold bytes beside numbers become vectors of as many lanes as bytes fit, of which an
-// image of few channels has not one; so they go by this many, which is one vector of numbers.
+// Channels whose gradients are taken at once, where their marks say so: numbers are moved as they
+// are, in halves or words.
 enum { BLOCK = 16 };
 typedef uint8_t Marks __attribute__((vector_size(BLOCK), aligned(1), may_alias));
 typedef int8_t SignedMarks __attribute__((vector_size(BLOCK), aligned(1), may_alias));

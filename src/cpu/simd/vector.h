@@ -161,8 +161,8 @@ ALWAYS_INLINE Vector vector_of_fp16(const uint16_t *from) {
 #endif
 }
 
-// The processor's own instruction makes 0 of numbers below fp32's normal ones: of those are none
-// among the sums that it gets.
+// The processor's own instruction makes 0 of numbers below fp32's normal ones. Of those are none
+// among the sums that it gets: what else there is to round is not compiled for its level.
 ALWAYS_INLINE void bf16_of_vector(uint16_t *to, Vector value) {
 #if defined(__AVX512BF16__)
     *(LooseHalves *)to = (Halves)_mm512_cvtneps_pbh((__m512)value);
@@ -204,6 +204,12 @@ ALWAYS_INLINE void vector_store_as(void *to, Format format, int64_t at, Vector v
         fp16_of_vector((uint16_t *)to + at, value);
 }
 
+#if defined(__AVX2__) && !defined(__AVX512F__)
+ALWAYS_INLINE __m256i first_lanes(int count) {
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+#endif
+
 // The same of `count` numbers only, at most LANES; the others are 0, and are left as they are.
 ALWAYS_INLINE Vector vector_load_some(const void *from, Format format, int64_t at, int count) {
     if (count == LANES)
@@ -216,6 +222,10 @@ ALWAYS_INLINE Vector vector_load_some(const void *from, Format format, int64_t a
     return format == FORMAT_BF16 ? (Vector)_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16)
                                  : (Vector)_mm512_cvtph_ps(halves);
 #else
+#if defined(__AVX2__)
+    if (format == FORMAT_FP32)
+        return (Vector)_mm256_maskload_ps((const float *)from + at, first_lanes(count));
+#endif
     Vector value = {0};
     float numbers[LANES];
     memcpy(numbers, &value, sizeof numbers);
@@ -231,6 +241,12 @@ ALWAYS_INLINE void vector_store_some(void *to, Format format, int64_t at, int co
         vector_store_as(to, format, at, value);
         return;
     }
+#if defined(__AVX2__) && !defined(__AVX512F__)
+    if (format == FORMAT_FP32) {
+        _mm256_maskstore_ps((float *)to + at, first_lanes(count), (__m256)value);
+        return;
+    }
+#endif
     float numbers[LANES]; // holds LANES of any of the formats
     vector_store_as(numbers, format, 0, value);
 #if defined(__AVX512F__)

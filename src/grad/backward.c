@@ -226,7 +226,6 @@ void tape_drop_arrived(Tape *tape, int output) {
     node->arrived[output] = NULL;
 }
 
-// A rule that fails afterwards cannot be tried again.
 void tape_drop_saved(Tape *tape, int saved) {
     GradNode *node = tape->walk.dropping;
     if (!node)

@@ -4,7 +4,7 @@
 // the nodes and leaves of its inputs and the tensors its rule will need. A graph so lives as long
 // as somebody holds its result, and is freed without recursion, however deep. The walk back visits
 // nodes in falling order of their number, so that each has all its gradients when its turn comes;
-// it frees what a node saved as soon as the node is done, unless told to keep it.
+// it frees what a node saved when the node is done, or its rule sooner, unless told to keep it.
 //
 // The tape knows no operation: a rule and its context come from the room above. It is used from the
 // thread that drives the device.
@@ -20,7 +20,8 @@ typedef struct Tape Tape;
 // Computes the gradients of a node's inputs from those of its outputs. output_grad[i] is NULL where
 // no gradient arrived; it has the format of the output. Only inputs with node->wants bit set are
 // asked for; the rule leaves NULL or a new reference in input_grad[i]. For a leaf that is a
-// parameter, and is not in fp64, the gradient is wanted in fp32 (grad_leaf_wants_full).
+// parameter, and is not in fp64, the gradient is wanted in fp32 (grad_leaf_wants_full). What the
+// rule drops (tape_drop_saved) is NULL behind that.
 typedef bool (*GradRule)(void *context, const GradNode *node, Tensor *const *output_grad,
                          Tensor **input_grad, Error *error);
 
@@ -147,8 +148,9 @@ typedef struct BackwardOptions {
     int input_count;
 } BackwardOptions;
 
-// The rule under way needs this gradient of an output, or this saved tensor, no more: its memory
-// may be had for what the rule makes next. Nothing where the graph is kept.
+// The rule under way no longer needs this gradient of an output, or this saved tensor: its memory
+// may be had for what the rule makes next. Pointers to it are dead, and of what was saved the node
+// is spent, even if the rule fails. Does nothing where the graph is kept.
 void tape_drop_arrived(Tape *tape, int output);
 void tape_drop_saved(Tape *tape, int saved);
 

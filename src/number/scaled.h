@@ -45,7 +45,8 @@ number_round_to_element(float value, NumberElement to, bool at_random, float cha
         float steps = size * number_fp32_of_bits(0x7F000000 - step);
         steps = steps < 0x1p22f ? steps : 0x1p22f; // of infinity and NaN
         rounded = (float)(int32_t)(steps + chance) * number_fp32_of_bits(step);
-    } else { // beside 2^23 steps nothing is left of less than one
+    } else { // the sum has no room for parts of a step: the adder rounds to whole ones. Where
+             // `large` runs over, `size` is beyond the largest element, and is capped
         const float large = number_fp32_of_bits(binade + ((uint32_t)(23 - to.mantissa_bits) << 23));
         rounded = (size + large) - large;
     }

@@ -18,11 +18,11 @@ const GradientInfo gradient_none = {.rule = NULL};
 
 // ---- products -----------------------------------------------------------------------------------
 
-// The gradient of the weight comes first. Behind it the input is needed no more, and what factors
-// were rounded to; so the gradient of the input is not held beside them.
+// The gradient of the weight comes first. After that neither the input is needed nor what factors
+// were rounded to, so that the gradient of the input is not held beside them.
 enum { SAVED_X, SAVED_W, SAVED_Y }; // of a layer: its output where a function is fused behind it
 
-// What came from behind a fused activation is needed no more.
+// The gradient before a fused activation is there, so that behind it is no longer needed.
 static void drop_behind(Tape *tape, Activation activation) {
     tape_drop_arrived(tape, 0);
     if (activation != ACTIVATION_NONE)
@@ -74,7 +74,7 @@ GRADIENT_RULE(matmul) {
         if (!input_grad[1])
             return false;
     }
-    tape_drop_saved(engine->tape, 0);
+    tape_drop_saved(engine->tape, 0); // a, of which the gradient of b was made
     if (gradient_wanted(node, 0))
         input_grad[0] = product(engine, node, 0, 0, dy, false, b, true, error);
     return !gradient_wanted(node, 0) || input_grad[0];
@@ -174,7 +174,8 @@ GRADIENT_RULE(conv2d) {
             input_grad[2] = outputs[1];
         }
     }
-    tape_drop_saved(engine->tape, SAVED_X);
+    if (done)
+        tape_drop_saved(engine->tape, SAVED_X);
     if (done && gradient_wanted(node, 0)) {
         attr.out_format = gradient_format(node, 0);
         attr.gradients = 1 << 0;

@@ -266,6 +266,8 @@ Area area_box(Area area, const char *title, const char *right, bool focused) {
 }
 
 void area_mark_hidden(Area area, int above, int below) {
+    if (area.width < 2 || area.height < 2) // which has no border
+        return;
     char text[64] = "";
     if (above > 0 && below > 0)
         snprintf(text, sizeof text, " %d above, %d more below ", above, below);

@@ -219,6 +219,7 @@ void home_draw_runs(Ui *ui, Area area, bool focused) {
             area_set_ground(area_part(inside, 0, row + HEAD_ROWS, inside.width, 1),
                             GROUND_SELECTED);
     }
+    height = height > 0 ? height : 0;
     area_mark_hidden(area, home->run_top, home->run_count - home->run_top - height);
 }
 

@@ -147,6 +147,20 @@ speed_row() { # EXPERIMENT; reads the table of its times
         '"$labels"
 }
 
+# The lines of a section, with the memory of the timed runs in place of its own: a program changes what it
+# holds more often than anybody trains all of it again.
+held='^[|] (memory, at most|weights|masters|activations|gradients|optimizer|workspace) [|]'
+with_memory_of() { # TIMES; reads the section
+    awk -v times="$1" -v held="$held" '
+        $0 !~ held { print; next }
+        !done { while ((getline line <times) > 0) if (line ~ held) print line }
+        { done = 1 }'
+}
+# Whether the timed runs have that memory, in the formats that the section has.
+have_memory() { # TIMES SECTION
+    grep -q -E "$held" "$1" && [ "$(grep -m 1 '^| |' "$1")" = "$(grep -m 1 '^| |' "$2")" ]
+}
+
 # Where and by what, each once; of short runs nobody counted the processors.
 origins() { # FILE
     sort -u "$1" | awk '
@@ -177,6 +191,17 @@ by_welch() {
         "$(paste -s -d , "$folder/welch" | sed 's/,/, /g; s/\(.*\), /\1 and /')" | fold -s -w 110 | sed 's/ *$//'
 }
 
+about_memory() {
+    printf 'Memory is the most at once, of each purpose at its own highest, in the runs that were timed. '
+    [ ! -s "$folder/apart" ] || printf 'Of %s it is that of the runs that were trained. ' \
+        "$(paste -s -d , "$folder/apart" | sed 's/,/, /g; s/\(.*\), /\1 and /')"
+    printf 'In fp8 the memory of the optimizer has what delayed scales are found from, too: the largest factors of '
+    printf '1,024 steps, 12 KiB for every layer. '
+    [ ! -s "$folder/apart" ] || printf 'What was trained before 2026-11-24 03:00 held room for 64 layers, 0.8 MiB, and %s' \
+        'counted masters among the weights of 16 bits, too. '
+    printf 'Joules are unknown where nothing measures them.\n'
+}
+
 # Claims of which the history has nothing are as the kept page has them.
 claims() {
     kept_lines "## What people say" "" | grep '^|' >"$folder/said" || :
@@ -190,10 +215,11 @@ page() {
     folder=$(mktemp -d)
     trap 'rm -rf "$folder"' EXIT
     missing='' untimed='' failed=0
-    for list in origins clocks sections rows speeds welch; do
+    for list in origins clocks sections rows speeds welch apart; do
         : >"$folder/$list"
     done
     for experiment in $(named "$@"); do
+        timed "$experiment" "$seeds" --list --markdown >"$folder/times" 2>/dev/null || :
         matrix "$experiment" --seeds "$seeds" --list --markdown >"$folder/table" 2>/dev/null || :
         if [ -s "$folder/table" ]; then
             result=$(awk -F ' *[|] *' -v name="$experiment" '$1 == name && $2 == "soak" { print $5; exit }' "$expected")
@@ -214,10 +240,15 @@ page() {
             : >"$folder/section"
         fi
         if [ -s "$folder/section" ]; then
+            if [ -z "$(field "$table" "held" "$experiment" 3)" ] && have_memory "$folder/times" "$folder/section"; then
+                with_memory_of "$folder/times" <"$folder/section" >"$folder/renewed"
+                mv "$folder/renewed" "$folder/section"
+            else
+                echo "$experiment" >>"$folder/apart"
+            fi
             printf '\n### %s\n\n' "$experiment" | cat - "$folder/section" >>"$folder/sections"
             grep -q "$in_pairs" "$folder/section" || echo "$experiment" >>"$folder/welch"
         fi
-        timed "$experiment" "$seeds" --list --markdown >"$folder/times" 2>/dev/null || :
         if [ -s "$folder/times" ]; then
             speed_row "$experiment" <"$folder/times" >>"$folder/speeds"
             sed -n 's/^Trained on/Timed on/p' "$folder/times" >>"$folder/clocks"
@@ -271,11 +302,7 @@ TEXT
 
 ## Experiments
 
-Memory is the most at once, of each purpose at its own highest. In fp8 the optimizer's has what delayed scales
-are found from, too: the largest factors of 1,024 steps, 12 KiB for every layer; runs that
-were trained before 2026-11-24 03:00 held room for 64 layers, 0.8 MiB, and counted masters among the weights of
-16 bits, too. Joules are unknown where nothing measures
-them.
+$(about_memory | fold -s -w 110 | sed 's/ *$//')
 TEXT
     cat "$folder/sections"
     cat <<TEXT
@@ -286,10 +313,11 @@ A training for each sentence, and one rule for what bears it out: a share or an 
 half of it to twice it, and as a bound up to twice it; a range as it stands; "half" within a fifth of it;
 "as good as" within half a point or a tenth of a nat, "worse" beyond that; "most" is more than half of all,
 "none" within a point of nothing; what is mended has a tenth of its error left at most. Trainings that are
-held against each other are paired by their seed, and ± is of the differences. "Not here" is said of what hangs on the device,
+held against each other are paired by their seed, and ± is of the differences. "Not here" is said of what depends on the device,
 and of what differs in its measure from what was published, as the row says.
 
 TEXT
+    sed -n 's/^said *| *\(.*\)/\1\n/p' "$table" | fold -s -w 110 | sed 's/ *$//'
     claims
     exit "$failed"
 }

@@ -121,6 +121,21 @@ expect_out '^| \[alike\](#alike) | accuracy | 0\.9' # as kept
 expect_out '^| alike | too short to tell '
 expect_out '^Timed on cpu'
 expect_out '^Not timed yet: worse\.$'
+sed 's/^| memory, at most |.*/| memory, at most | 9 GiB |/; s/^| weights |.*/| weights | 8 GiB |/' "$folder/out" >"$RESULTS_PAGE"
+memory_of() { # EXPERIMENT: its row of the page that was made
+    RESULTS=$timed_db sh docs/results.sh page alike worse |
+        sed -n "/^### $1\$/,/^| workspace/p" | grep -E '^[|] (memory, at most|weights) [|]'
+}
+memory_of alike | grep -q GiB && fail "its memory is not that of the timed runs: $(memory_of alike)"
+[ "$(memory_of alike | wc -l)" -eq 2 ] || fail "rows of memory: $(memory_of alike)"
+memory_of worse | grep -q '^| memory, at most | 9 GiB' || fail "an experiment that was not timed keeps no memory"
+echo 'held | alike | another batch' >>"$RESULTS_TABLE"
+memory_of alike | grep -q '^| weights | 8 GiB' || fail "its memory is not that of its training"
+RESULTS=$timed_db sh docs/results.sh page alike worse | tr '\n' ' ' >"$folder/kept"
+grep -q 'Of alike and worse it is that of the runs that were trained\.' "$folder/kept" || fail "whose memory it is"
+sed -i '/^held/d' "$RESULTS_TABLE"
+sed -i "s/^| | fp32.*/| | fp32 | fp16 |/" "$RESULTS_PAGE" # a page of other formats
+memory_of alike | grep -q '^| weights | 8 GiB' || fail "memory stands in columns of other formats: $(memory_of alike)"
 sed -i 's/too short to tell/7.0/' "$folder/out" && cp "$folder/out" "$RESULTS_PAGE"
 results page worse alike # whose history has no times
 expect_out '^| alike | 7\.0 '

@@ -4,7 +4,7 @@
 -- makes of random numbers. Weights, activations and gradients are rounded in blocks of 32 with
 -- scales by the standard's rule, and so are the weights of its layer norms. After half of the steps
 -- and more the loss jumps from 0.03 to tens or hundreds and comes back to 1 at best; in bf16 it does
--- not. At which step hangs on the last bits of sums, and so on the processor: on one without AVX-512
+-- not. At which step depends on the last bits of sums, and so on the processor: on one without AVX-512
 -- five seeds of five left between steps 1798 and 2401.
 -- Its input is what such a student gives back before it has learnt anything: a loss of 1.1.
 -- Takes 10 to 25 s a run on two cores:

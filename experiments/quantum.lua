@@ -1,7 +1,7 @@
 -- quantum: a circuit of a few qubits learns which side of a circle a point lies on; all 2^n amplitudes
 -- are there, in the format of the run, and the tape differentiates through them.
 --
--- Two turns of each qubit by angles that hang on the point and on weights, then controlled signs between
+-- Two turns of each qubit by angles that depend on the point and on weights, then controlled signs between
 -- neighbours, several layers of that; the first qubit's mean is the answer. At the end `accuracy` is that
 -- of new points, `chance` is what always giving the commoner answer would have. The gradient of the angles
 -- is then found in three ways: by the tape, by the parameter shift (two circuits an angle, half a turn

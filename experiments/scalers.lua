@@ -11,7 +11,7 @@
 --     clipping   a class on top of the run's scaler, whose `unscale` also clips what it unscales
 -- Takes less than a second. On the screen: the scale, the skipped steps, and the exponents of the
 -- gradients under fp16's range as they move to and fro. `zeros` is the share of gradients that were 0.
--- Expect 92 to 95 % (4 classes, a guess is 25 %; it hangs on the seed) from all that train, for a direction
+-- Expect 92 to 95 % (4 classes, a guess is 25 %; it depends on the seed) from all that train, for a direction
 -- survives much; they differ in what they lose. In fp32 and bf16 next to nothing. In fp16, with seed 1,
 -- dynamic scaling skips 11 steps of the first storm and then stays as low as that left it: 1 gradient
 -- of 1,300 is 0. Without a scale (1), and by

@@ -241,8 +241,8 @@ static const Command commands[] = {
      1, 1, command_scan},
     {"claims", FOR_CLAIMS, "[CLAIM ...]", "what people say of mixed precision, tested here",
      "Each sentence with the published figure and its source, the same figure of runs on this\n"
-     "machine, and what those say: confirmed; contradicted; not here, where it hangs on what this\n"
-     "device has, or on another measure than the published one; cannot be told, where seeds\n"
+     "machine, and what those say: confirmed; contradicted; not here, where it depends on what\n"
+     "this device has, or on another measure than the published one; cannot be told, where seeds\n"
      "scatter too much or other programs kept the machine busy. Runs that are missing are trained\n"
      "first, as `mpbench matrix` does: all of them take about a quarter of an hour on two cores,\n"
      "and can be interrupted; the same command goes on, or prints what it found. --list trains\n"

@@ -39,7 +39,7 @@ local function finest()
     return computes and exact or usual
 end
 
--- All results of f in one number that hangs on each of them, and the size of what was added up.
+-- All results of f in one number that depends on each of them, and the size of what was added up.
 local function weighed(f, inputs, way)
     local results = table.pack(core.autocast(false, f, table.unpack(inputs, 1, inputs.n)))
     local sum, size = nil, 0

@@ -51,7 +51,7 @@ function SpectralNorm:init(inside, options)
     end)
 end
 
--- The weight over its largest singular value, which hangs on the weight as well.
+-- The weight over its largest singular value, which depends on the weight as well.
 local function divided(self, weight)
     local u, v
     core.no_grad(function()

@@ -12,7 +12,7 @@ typedef enum ErrorCode {
     ERROR_NONE = 0,
     ERROR_FAILED,      // the run or the command failed: exit 1
     ERROR_USAGE,       // it was asked for wrongly: exit 2
-    ERROR_UNAVAILABLE, // a device or library that was asked for is not there: exit 3
+    ERROR_UNAVAILABLE, // a device, format or the like that was asked for is not there: exit 3
     ERROR_HISTORY,     // the history cannot be opened or written: exit 4
     ERROR_MEMORY,      // no memory: exit 1
     ERROR_STOPPED,     // somebody asked for the stop: a signal, a command

@@ -118,9 +118,9 @@ static void print_overview(const Cli *cli) {
     for (const Topic *topic = topic_table; topic->name; topic++)
         printf("  %-34s %s\n", topic->name, topic->summary);
     print_experiments();
-    puts("\nExit status: 0 done; 1 failed; 2 usage; 3 a device or library is not there; 4 the "
-         "history\n"
-         "cannot be opened or written, or is damaged; 128+N ended by signal N.");
+    puts("\nExit status: 0 done; 1 failed; 2 usage; 3 a device, library, format or\n"
+         "terminal is not there; 4 the history cannot be opened or written, or is damaged; 128+N\n"
+         "ended by signal N.");
 }
 
 static void print_command(const Command *command) {

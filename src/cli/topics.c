@@ -164,9 +164,9 @@ static void print_diagnoses(void) {
 static void print_history(void) {
     puts("The history is one SQLite file, which any SQLite tool reads while mpbench writes:\n\n"
          "  sqlite3 -readonly ~/.local/share/mpbench/history.db 'SELECT * FROM run_summary'\n\n"
-         "It lies at --db, else MPBENCH_DB, else $XDG_DATA_HOME/mpbench/history.db. Views for "
-         "people\n"
-         "are run_summary, run_points and run_events; the tables, as they are made:\n");
+         "It lies at --db, else MPBENCH_DB, else $XDG_DATA_HOME/mpbench/history.db, else\n"
+         "~/.local/share/mpbench/history.db. Views for people are run_summary, run_points and\n"
+         "run_events; the tables, as they are made:\n");
     for (const char *const *statement = store_schema(); *statement; statement++)
         puts(*statement);
 }

@@ -59,6 +59,42 @@ static void a_walk_back_may_run_out_of_memory_anywhere(void) {
     engine_close(); // asserts that no memory of the device is in use
 }
 
+// What a rule has given back before it failed is gone: the graph is refused then, by its own words,
+// and not walked on what is left of it.
+static void a_walk_that_ran_out_of_memory_is_refused_or_walked_again(void) {
+    enum { SIDE = 16 }; // whose arrays take four of the smallest blocks
+    static const float ones[SIDE * SIDE];
+    engine_open("ref", "fp32");
+    int refused = 0, walked = 0;
+    bool done = false;
+    for (int blocks = 0; blocks < 200 && !done; blocks++) {
+        const int64_t shape[] = {SIDE, SIDE};
+        const OpAttr relu = {.linear.activation = ACTIVATION_RELU};
+        Error error = {0};
+        Tensor *array[2];
+        for (int i = 0; i < 2; i++)
+            array[i] = leaf(
+                tensor_from_host(fixture_device, FORMAT_FP32, 2, shape, ones, MEMORY_DATA, NULL));
+        Tensor *y = op_three(engine, OP_linear, array[0], array[1], NULL, &relu, NULL);
+        Tensor *loss = op_one(engine, OP_sum, y, NULL, NULL);
+        tensor_release(y);
+        allow_blocks(blocks);
+        done = engine_backward(engine, loss, NULL, NULL, &error);
+        allocator_set_limit(fixture_device->allocator, 0);
+        if (!done && engine_backward(engine, loss, NULL, NULL, &error)) {
+            walked++;
+        } else if (!done) {
+            CHECK_CONTAINS(error.text, "walked before");
+            refused++;
+        }
+        tensor_release(loss);
+        tensor_release(array[0]), tensor_release(array[1]);
+    }
+    CHECK(done);
+    CHECK_MESSAGE(walked > 0 && refused > 0, "%d walked again, %d refused", walked, refused);
+    engine_close();
+}
+
 // The limit is on the host's memory: a device of its own has what it has.
 static void memory_of_a_device_is_apart_from_the_hosts(void) {
     engine_open("ref", "fp32");
@@ -144,6 +180,7 @@ static void memory_that_is_pinned_stays_where_it_is(void) {
 int main(void) {
     RUN_TEST(an_operation_that_fails_hands_out_nothing);
     RUN_TEST(a_walk_back_may_run_out_of_memory_anywhere);
+    RUN_TEST(a_walk_that_ran_out_of_memory_is_refused_or_walked_again);
     RUN_TEST(memory_of_a_device_is_apart_from_the_hosts);
     RUN_TEST(memory_that_is_free_is_let_be_where_it_may_yet_be_read);
     RUN_TEST(memory_that_is_pinned_stays_where_it_is);

@@ -64,7 +64,7 @@ static void a_walk_back_may_run_out_of_memory_anywhere(void) {
 static void a_walk_that_ran_out_of_memory_is_refused_or_walked_again(void) {
     enum { SIDE = 16 }; // one row, whose weight has a gradient larger than all that is given back
     static const float ones[SIDE * SIDE];
-    engine_open("ref", "fp32");
+    engine_open_on("ref", "fp32"); // a card's workspace, given back first, would be room for all
     int refused = 0, walked = 0;
     bool done = false;
     for (int blocks = 0; blocks < 200 && !done; blocks++) {

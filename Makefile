@@ -12,6 +12,7 @@ BUILD   ?= build
 PREFIX  ?= /usr/local
 DATADIR := $(PREFIX)/share/mpbench
 LIBDIR  := $(PREFIX)/lib/mpbench
+DOCDIR  := $(PREFIX)/share/doc/mpbench
 CC      ?= gcc
 ifeq ($(origin CC),default)
 CC := gcc
@@ -374,13 +375,14 @@ results: $(BUILD)/mpbench
 # ---- the program elsewhere ----------------------------------------------------------------------
 
 EXPERIMENTS := $(wildcard experiments/*.lua experiments/*/*.lua experiments/*/*/*.lua experiments/*.gz)
+PAGES       := README.md $(wildcard docs/*.md docs/pictures/*.svg)
 DIST        := $(BUILD)/dist/mpbench-$(VERSION)
 
 install: $(BUILD)/mpbench $(PLUGIN)
 	install -D -m 755 $(BUILD)/mpbench $(DESTDIR)$(PREFIX)/bin/mpbench
 	$(if $(PLUGIN),install -D -m 755 $(PLUGIN) $(DESTDIR)$(LIBDIR)/mpbench-gpu.so)
 	for file in $(EXPERIMENTS); do install -D -m 644 "$$file" "$(DESTDIR)$(DATADIR)/$$file" || exit 1; done
-	install -D -m 644 README.md $(DESTDIR)$(PREFIX)/share/doc/mpbench/README.md
+	for file in $(PAGES); do install -D -m 644 "$$file" "$(DESTDIR)$(DOCDIR)/$$file" || exit 1; done
 
 # Every library travels but the C library's own, which belongs to the machine. DT_RPATH, unlike
 # DT_RUNPATH, also holds for what a library needs in turn.
@@ -395,8 +397,7 @@ dist: $(BUILD)/src/main.o $(BUILD)/libmpbench.a $(PLUGIN)
 	ldd $(DIST)/mpbench | awk '$$3 ~ "^/" && $$1 !~ /$(LIBC_PARTS)/ { print $$3 }' | \
 	    xargs cp -L -t $(DIST)/lib
 	$(if $(PLUGIN),cp $(PLUGIN) $(DIST))
-	cp --parents $(EXPERIMENTS) $(DIST)
-	cp README.md $(DIST)
+	cp --parents $(EXPERIMENTS) $(PAGES) $(DIST)
 	@echo "$(DIST): $$(du -sh $(DIST) | cut -f1)"
 
 # ---- the rest -----------------------------------------------------------------------------------

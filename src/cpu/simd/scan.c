@@ -1,159 +1,15 @@
 // The one pass over the gradients: rounds, counts, checks and unscales.
 //
 // A block is read from memory once. Its exponents are left as bytes in the nearest cache, where
-// they are counted: with AVX-512 as one-hot words of 64 bits that carry-save adders add up, so that
-// a count costs no more than a few steps for sixteen numbers; elsewhere in tables. Exact either
-// way.
+// they are counted.
 #include <string.h>
 
 #include "cpu/simd.h"
+#include "cpu/simd/exponents.h"
 #include "cpu/simd/math.h"
-#if defined(__AVX512BW__)
-#include <immintrin.h>
-#endif
 
-enum { CHUNK = 1024, BLOCK = 16 * CHUNK, EXPONENTS = 256 };
-
-// ---- counting exponents -------------------------------------------------------------------------
-
-static void count_plainly(const uint8_t *exponent, int64_t count, uint32_t *counts) {
-    enum { FEW = 256 }; // that do not repay clearing the tables
-    if (count < FEW) {
-        for (int64_t i = 0; i < count; i++)
-            counts[exponent[i]]++;
-        return;
-    }
-    uint32_t table[4][EXPONENTS]; // neighbours are often equal, and must not wait for each other
-    memset(table, 0, sizeof table);
-    int64_t i = 0;
-    for (; i + 4 <= count; i += 4)
-        for (int k = 0; k < 4; k++)
-            table[k][exponent[i + k]]++;
-    for (; i < count; i++)
-        table[0][exponent[i]]++;
-    for (int e = 0; e < EXPONENTS; e++)
-        counts[e] += table[0][e] + table[1][e] + table[2][e] + table[3][e];
-}
-
-#if defined(__AVX512BW__)
-// Sixty-four bits of each of 8 lanes: bit b of `ones` says whether the count of b is odd there.
-typedef struct Planes {
-    __m512i ones, twos, fours, eights;
-} Planes;
-
-// carry : sum = a + b + c, bit by bit.
-static inline void add_three(__m512i *carry, __m512i *sum, __m512i a, __m512i b) {
-    __m512i c = *sum;
-    *carry = _mm512_ternarylogic_epi64(a, b, c, 0xE8);
-    *sum = _mm512_ternarylogic_epi64(a, b, c, 0x96);
-}
-
-static inline __m512i one_hot(__m128i bins) {
-    // A bin past 63 shifts the one out: such elements are counted apart.
-    return _mm512_sllv_epi64(_mm512_set1_epi64(1), _mm512_cvtepu8_epi64(bins));
-}
-
-// Adds sixty-four bins to the planes below sixteen; returns the carry into the eights.
-static inline void add_half(Planes *planes, __m512i bins, __m512i *into_eights) {
-    __m512i two_a, two_b, four_a, four_b;
-    __m128i a = _mm512_castsi512_si128(bins), b = _mm512_extracti32x4_epi32(bins, 1);
-    __m128i c = _mm512_extracti32x4_epi32(bins, 2), d = _mm512_extracti32x4_epi32(bins, 3);
-    add_three(&two_a, &planes->ones, one_hot(a), one_hot(_mm_unpackhi_epi64(a, a)));
-    add_three(&two_b, &planes->ones, one_hot(b), one_hot(_mm_unpackhi_epi64(b, b)));
-    add_three(&four_a, &planes->twos, two_a, two_b);
-    add_three(&two_a, &planes->ones, one_hot(c), one_hot(_mm_unpackhi_epi64(c, c)));
-    add_three(&two_b, &planes->ones, one_hot(d), one_hot(_mm_unpackhi_epi64(d, d)));
-    add_three(&four_b, &planes->twos, two_a, two_b);
-    add_three(into_eights, &planes->fours, four_a, four_b);
-}
-
-// Adds the weight to the byte of each bit that is set in the plane. All four planes add up to at
-// most 8 * (1 + 2 + 4 + 8), which fits.
-static inline __m512i add_plane(__m512i bytes, __m512i plane, char weight) {
-    uint64_t word[8];
-    _mm512_storeu_si512(word, plane);
-    for (int k = 0; k < 8; k++)
-        bytes = _mm512_mask_add_epi8(bytes, (__mmask64)word[k], bytes, _mm512_set1_epi8(weight));
-    return bytes;
-}
-
-// Adds the totals of 32 bins: `sixteens` counts by sixteen, in eight parts.
-static inline void add_totals(uint32_t *counts, const __m512i sixteens[8], __m512i rest, int half) {
-    __m512i sum = _mm512_setzero_si512();
-    for (int k = 0; k < 8; k++) {
-        __m256i part =
-            half ? _mm512_extracti64x4_epi64(sixteens[k], 1) : _mm512_castsi512_si256(sixteens[k]);
-        sum = _mm512_add_epi16(sum, _mm512_cvtepu8_epi16(part));
-    }
-    __m256i few = half ? _mm512_extracti64x4_epi64(rest, 1) : _mm512_castsi512_si256(rest);
-    sum = _mm512_add_epi16(_mm512_slli_epi16(sum, 4), _mm512_cvtepu8_epi16(few));
-    for (int k = 0; k < 2; k++) {
-        uint32_t *to = counts + 32 * half + 16 * k;
-        __m256i part = k ? _mm512_extracti64x4_epi64(sum, 1) : _mm512_castsi512_si256(sum);
-        _mm512_storeu_si512(to,
-                            _mm512_add_epi32(_mm512_loadu_si512(to), _mm512_cvtepu16_epi32(part)));
-    }
-}
-
-// Counts those outside the 64 exponents from `base` on, zeros excepted.
-static inline void count_outside(__m512i exponents, __m512i bins, uint32_t *counts) {
-    __mmask64 outside = _mm512_cmpge_epu8_mask(bins, _mm512_set1_epi8(64)) &
-                        _mm512_test_epi8_mask(exponents, exponents);
-    if (!outside)
-        return;
-    uint8_t value[64];
-    _mm512_storeu_si512(value, exponents);
-    for (uint64_t rest = outside; rest; rest &= rest - 1)
-        counts[value[__builtin_ctzll(rest)]]++;
-}
-
-// `largest` is the largest exponent there is. What is 0 is not counted.
-static void count_exponents(const uint8_t *exponent, int64_t count, uint8_t largest,
-                            uint32_t *counts) {
-    enum { STEP = 128, SHORT = 4 * STEP };
-    if (count < SHORT) {
-        count_plainly(exponent, count, counts);
-        return;
-    }
-    const uint8_t base = largest > 63 ? (uint8_t)(largest - 63) : 1;
-    const __m512i zero = _mm512_setzero_si512(), one = _mm512_set1_epi8(1);
-    const __m512i bases = _mm512_set1_epi8((char)base);
-    Planes planes = {zero, zero, zero, zero};
-    __m512i sixteens[8]; // bytes: BLOCK / STEP counts at most, which fit
-    for (int k = 0; k < 8; k++)
-        sixteens[k] = zero;
-    int64_t i = 0;
-    for (; i + STEP <= count; i += STEP) {
-        __m512i first = _mm512_loadu_si512(exponent + i);
-        __m512i second = _mm512_loadu_si512(exponent + i + 64);
-        __m512i first_bins = _mm512_sub_epi8(first, bases);
-        __m512i second_bins = _mm512_sub_epi8(second, bases);
-        count_outside(first, first_bins, counts);
-        count_outside(second, second_bins, counts);
-        __m512i eight_a, eight_b, sixteen;
-        add_half(&planes, first_bins, &eight_a);
-        add_half(&planes, second_bins, &eight_b);
-        add_three(&sixteen, &planes.eights, eight_a, eight_b);
-        uint64_t word[8];
-        _mm512_storeu_si512(word, sixteen);
-        for (int k = 0; k < 8; k++)
-            sixteens[k] = _mm512_mask_add_epi8(sixteens[k], (__mmask64)word[k], sixteens[k], one);
-    }
-    count_plainly(exponent + i, count - i, counts);
-    __m512i rest = add_plane(zero, planes.ones, 1);
-    rest = add_plane(rest, planes.twos, 2);
-    rest = add_plane(rest, planes.fours, 4);
-    rest = add_plane(rest, planes.eights, 8);
-    add_totals(counts + base, sixteens, rest, 0);
-    add_totals(counts + base, sixteens, rest, 1);
-}
-#else
-static void count_exponents(const uint8_t *exponent, int64_t count, uint8_t largest,
-                            uint32_t *counts) {
-    (void)largest;
-    count_plainly(exponent, count, counts);
-}
-#endif
+enum { CHUNK = 1024, BLOCK = 16 * CHUNK };
+_Static_assert((int)BLOCK <= (int)EXPONENTS_AT_ONCE, "counts that fit");
 
 // ---- the pass -----------------------------------------------------------------------------------
 
@@ -412,8 +268,8 @@ static void scan_gradient(float *gradient, int64_t count, CpuScan *scan) {
         for (int64_t at = 0; at < size; at += CHUNK)
             scan_chunk(gradient + start + at, size - at < CHUNK ? size - at : CHUNK, scan,
                        exponent + at, &largest);
-        uint32_t counts[EXPONENTS + 64] = {0};
-        count_exponents(exponent, size, largest, counts);
+        uint32_t counts[EXPONENTS + EXPONENTS_BEYOND] = {0};
+        exponents_count(exponent, size, largest, counts);
         left_out = stats->zeros + stats->nans + stats->infs - left_out;
         uint64_t counted = 0;
         for (int e = 1; e < EXPONENTS; e++)

@@ -249,6 +249,14 @@ static int mp_autocast(lua_State *L) {
     return call_restoring(L, function, &before);
 }
 
+// unscaled(f, ..): inside autocast or outside, products as attention has them
+static int mp_unscaled(lua_State *L) {
+    Engine *engine = session_of(L)->engine;
+    BindState before = bind_state(session_of(L));
+    engine->autocast.unscaled = true;
+    return call_restoring(L, 1, &before);
+}
+
 static int mp_no_grad(lua_State *L) {
     Engine *engine = session_of(L)->engine;
     check_callable(L, "no_grad", 1);
@@ -286,6 +294,7 @@ static const BindFunction inner[] = {
     {"layers", mp_layers, NULL},
     {"set_precision", mp_set_precision, NULL},
     {"check_precision", mp_check_precision, NULL},
+    {"unscaled", mp_unscaled, NULL},
     {"note_missing", lua_vm_note_missing, NULL},
     {"fail_in", lua_vm_fail_in, NULL},
     {0},

@@ -1,5 +1,5 @@
 -- F.attention with a mask or with dropout: made of products and a softmax, which keep all scores.
--- Without them it is the operation, which keeps none.
+-- Without them it is the operation, which keeps none. Its products have no scales, nor has it.
 local core = require "mp.core"
 local layer = require "mp.layer"
 local strict = require "mp.strict"
@@ -70,7 +70,7 @@ fn.attention = strict.declare("F.", "attention", takes, function(q, k, v, option
                 name, table.concat(x:shape(), ",")))
         end
     end
-    return made_of_parts(q, k, v, options)
+    return engine.unscaled(made_of_parts, q, k, v, options)
 end)
 engine.add_method("attention", fn.attention)
 

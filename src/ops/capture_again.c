@@ -11,7 +11,8 @@ static bool same_view(const View *a, const View *b) {
 
 static bool same_place(const CapturePlace *a, const CapturePlace *b) {
     return a->autocast.enabled == b->autocast.enabled && a->autocast.given == b->autocast.given &&
-           a->autocast.format == b->autocast.format && a->layer == b->layer &&
+           a->autocast.format == b->autocast.format &&
+           a->autocast.unscaled == b->autocast.unscaled && a->layer == b->layer &&
            a->records == b->records && a->looks == b->looks;
 }
 

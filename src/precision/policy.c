@@ -344,8 +344,9 @@ bool policy_decide(const Policy *policy, int layer, AutocastRegion region, OpId 
     Format low = format_kept_beside(policy, compute);
     const bool rounds_norm =
         policy->recipe.norms && scale_serves_norm(op) && format_is_scaled(compute);
-    if ((format_is_scaled(compute) && !scale_serves(op) && !rounds_norm) ||
-        (compute == FORMAT_INT8 && !int8_serves(op)))
+    const bool is_int8 = compute == FORMAT_INT8;
+    const bool serves = is_int8 ? int8_serves(op) : scale_serves(op) || rounds_norm;
+    if ((is_int8 || format_is_scaled(compute)) && (region.unscaled || !serves))
         compute = low;
     const KeepKind kind = policy->keep.is_given ? keep_kind(op) : KEEP_KINDS;
     const bool is_asked = kind != KEEP_KINDS && low != FORMAT_FP32;

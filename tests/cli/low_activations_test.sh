@@ -31,7 +31,7 @@ hold_little gpt "bf16 fp16" --set steps=6 --set write=0
 end
 
 begin "activations of resnet take little in 16 bits"
-hold_little resnet "bf16 fp16" --steps 4
+hold_little resnet "bf16 fp16" --steps 4 --set every=2
 end
 
 begin "activations of unet3d take little in 16 bits"

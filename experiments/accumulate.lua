@@ -10,7 +10,7 @@
 -- Takes about 2 s on two cores. On the screen: steps are those of the optimizer; `memory` is that of a
 -- piece. Compare it with the batch in one piece: `--set window=1`.
 -- Expect the accuracy of the large batch, some 86 % (a guess is 10 %), whatever the window, and `apart`
--- of 2e-7 in fp32, 1e-4 in fp16 and 8e-4 in bf16: less than one rounding of a number (2^-11, 2^-8).
+-- of 2e-7 in fp32, 1e-4 in fp16 and 9e-4 in bf16: less than one rounding of a number (2^-11, 2^-8).
 -- From: PyTorch's examples of automatic mixed precision ("Gradient accumulation"); its warning
 -- against unscaling in between.
 --     mpbench run accumulate -p fp16

@@ -4,10 +4,11 @@
 -- lie; each place of an 8 × 8 grid says whether the middle of one is there, of which kind, and how
 -- large it is. Nearly all places are empty, which is why gradients of detectors are small: the loss is
 -- a mean over all of them, and most are soon told right.
--- Every few steps the gradients of all activations are counted, before any format touches them: of
--- those that are not 0, `vanish` is the share that fp16 would round to 0, `vanish_8` the share where
--- the loss is multiplied by 8 before, and so on for 2^7 and 2^16 (`vanish_128`, `vanish_65536`).
--- The results are means over the second half of the run.
+-- Every few steps the gradients of all activations are counted as they arrive: of those that are not
+-- 0, `vanish` is the share that fp16 would round to 0, `vanish_8` the share where the loss is
+-- multiplied by 8 before, and so on for 2^7 and 2^16 (`vanish_128`, `vanish_65536`). In fp32 no format
+-- has touched them by then. In fp16 the run's own loss scale has decided before what is 0 and not
+-- counted: with --loss-scale none, all that vanishes. The results are means over the second half.
 -- Takes about 6 s on two cores. On the screen: the series `vanish` and its scaled siblings as the
 -- detector learns; the gradients of weights, whose exponents the layers panel draws, lie much higher.
 -- Expect `right`, the share of objects whose place, kind and size (to half a place) are right, to come
@@ -18,7 +19,6 @@
 -- Multibox SSD 31 % became 0 in fp16, and a scale of 8 was enough to match fp32).
 --     mpbench run detector -p fp32
 --     mpbench run detector -p fp16
---     mpbench run detector -p fp16 --loss-scale none
 --     mpbench run detector -p fp32 --set size=128 --set width=64 --set steps=3000
 local mp = require "mp"
 local nn, F = mp.nn, mp.fn

@@ -8,7 +8,7 @@
 -- fp16 and scales losses from 2^15.
 -- Takes about 15 s on two cores. On the screen: the layers are fp16, the head is fp32; set it to
 -- fp16 with `space` while it trains, and compare.
--- Expect some 80 % (a guess is 10 %), the same in every format within what a seed does, as the guide
+-- Expect some 81 % (a guess is 10 %), the same in every format within what a seed does, as the guide
 -- says of its model. Where the guide warns, of softmax in fp16, the head's format decides: that the
 -- logits are fp32 costs nothing here, and it keeps the loss exact.
 -- From: TensorFlow's guide "Mixed precision", and Micikevicius et al., Mixed Precision Training, 2018.

@@ -12,10 +12,11 @@
 -- among the others, where there should be none.
 -- Takes 5 to 20 s on two cores. On the screen: the series `loss_nearest` and `lost_nearest` beside
 -- `loss`, which is the master's.
--- Expect four copies that agree in fp32 (a guess is 10 %). In bf16 nine updates of ten are lost by
--- `nearest`, whose loss is twice the master's in the end, while `random` and `kahan` follow it though
--- they lose nearly as many at once: what is left out comes in later. In fp16, with three bits more,
--- `nearest` loses four of ten, and some tenths of a percent of accuracy.
+-- Expect four copies that agree in fp32, at some 76 % (a guess is 10 %). In bf16 nine updates of ten
+-- are lost by `nearest`, whose loss is twice the master's in the end and whose accuracy 14 points
+-- lower, while `random` and `kahan` follow it though they lose nearly as many at once: what is left
+-- out comes in later. In fp16, with three bits more, `nearest` loses four of ten, and some tenths of a
+-- percent of accuracy.
 -- From: Micikevicius et al., Mixed Precision Training, 2018 (3.1: weights 2048 times their update);
 -- Gupta et al., Deep Learning with Limited Numerical Precision, 2015 (stochastic rounding);
 -- Zamirai et al., Revisiting BFloat16 Training, 2020 (Kahan summation).

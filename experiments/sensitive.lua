@@ -12,7 +12,7 @@
 -- batch norm by one written of operations, whose squares are in the run's format.
 -- Takes about 4 s on two cores. On the screen: the loss looks well in either case: it is the
 -- evaluation that shows it.
--- Expect some 82 % (a guess is 10 %) from the policy in every format. In fp16 without batch norm kept
+-- Expect some 83 % (a guess is 10 %) from the policy in every format. In fp16 without batch norm kept
 -- the network trains as well, and then guesses: the running variance is infinite. Written by hand
 -- it divides by infinity and learns nothing. bf16 has the range, and loses nothing that shows.
 -- From: Micikevicius et al., Mixed Precision Training, 2018 (statistics and norms in fp32); Apex'

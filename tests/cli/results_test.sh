@@ -113,13 +113,14 @@ end
 begin "times alone fill the speeds of a page that is kept"
 results page alike worse
 cp "$folder/out" "$RESULTS_PAGE"
-echo 'time | alike | --steps 3' >"$RESULTS_TABLE"
+printf 'time | alike | --steps 3\npace | alike | a step is short.\n' >"$RESULTS_TABLE"
 timed_db=$folder/timed.db
 RESULTS=$timed_db sh docs/results.sh time alike >/dev/null 2>"$folder/err" || fail "$(cat "$folder/err")"
 RESULTS=$timed_db sh docs/results.sh page alike worse >"$folder/out" 2>"$folder/err" || fail "$(cat "$folder/err")"
 expect_out '^| \[alike\](#alike) | accuracy | 0\.9' # as kept
 expect_out '^| alike | too short to tell '
 expect_out '^Timed on cpu'
+expect_out '^Of alike: a step is short\.$'
 expect_out '^Not timed yet: worse\.$'
 sed 's/^| memory, at most |.*/| memory, at most | 9 GiB |/; s/^| weights |.*/| weights | 8 GiB |/' "$folder/out" >"$RESULTS_PAGE"
 memory_of() { # EXPERIMENT: its row of the page that was made
@@ -162,7 +163,7 @@ expect_err 'worse in bf16: it is inside the interval'
 end
 
 begin "no speed is told of runs that are too short"
-echo 'time | alike | --steps 3' >"$RESULTS_TABLE"
+printf 'time | alike | --steps 3\npace | alike | a step is short.\n' >"$RESULTS_TABLE"
 results time alike
 expect_status 0
 results page alike

@@ -1,5 +1,5 @@
 -- F.attention with a mask or with dropout: made of products and a softmax, which keep all scores.
--- Without them it is the operation, which keeps none. Its products have no scales, nor has it.
+-- Without them it is the operation, which keeps none. Neither those products nor the operation have scales.
 local core = require "mp.core"
 local layer = require "mp.layer"
 local strict = require "mp.strict"

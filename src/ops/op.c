@@ -161,7 +161,7 @@ static bool scale_factors(Engine *engine, KernelCall *call, const PreparedInputs
 // How matrix products add up, where the run asks for another way.
 static const OpAttr *say_sums(const Engine *engine, OpId op, const OpAttr *attr, OpAttr *changed) {
     const Summing sums = policy_recipe(engine->policy)->sums;
-    if (sums == SUMS_FP32 || (op != OP_matmul && op != OP_linear) || engine->autocast.unscaled)
+    if (sums == SUMS_FP32 || (op != OP_matmul && op != OP_linear))
         return attr;
     *changed = *attr;
     changed->sums = sums;

@@ -21,7 +21,7 @@ typedef struct AutocastRegion { // what mp.autocast set for the code that runs n
     bool refused;  // by mp.autocast(false, ..), not enabled for lack of any
     bool given;    // a format was given to it: it beats the preset's
     Format format; // when given
-    bool unscaled; // products too are computed in what tensors are kept in, as attention is
+    bool unscaled; // products take no scaled factors and no whole numbers, as attention
 } AutocastRegion;
 
 typedef struct PolicyLayer {

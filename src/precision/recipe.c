@@ -34,8 +34,9 @@ const char *const recipe_help[] = {
     "gradients=e4m3|e5m2          mxfp8: elements of gradients (e4m3)",
     "norms=own|scaled             weights and biases of layer and group norms in fp32, or rounded\n"
     "                             as factors of products are, in blocks along them (own)",
-    "activations=own|bf16         factors that are activations: in the layer's format, or bf16 "
-    "(own)",
+    "activations=own|bf16         factors that are activations, and weights that were computed "
+    "(by\n"
+    "                             SpectralNorm, say): in the layer's format, or bf16 (own)",
     "backward=own|bf16|mxfp8|..   factors of products with gradients: likewise, or in another "
     "format\n"
     "                             of blocks (own)",

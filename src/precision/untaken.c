@@ -31,7 +31,8 @@ static void say_why(const Policy *policy, const PolicyLayer *layer, Format forma
         snprintf(untaken->why, sizeof untaken->why, "%s takes %s by --recipe norms=scaled alone",
                  op_table[layer->op].name, format_name(format));
     else
-        snprintf(untaken->why, sizeof untaken->why, "%s takes no %s", op_table[layer->op].name,
+        snprintf(untaken->why, sizeof untaken->why, "%s takes no %s",
+                 op_table[layer->region.unscaled ? OP_attention : layer->op].name,
                  format_name(format));
 }
 

@@ -26,13 +26,20 @@ return mp.experiment { name = "attending", run = function(run)
         near(F.attention(q, k, v, { mask = mp.ones(1):to "uint8", causal = true }):table(), wanted, 1e-5)
     end)
 
-    test("attention_has_no_scales_with_a_mask_either", function()
-        local q, k, v = parts()
+    test("attention_of_products_has_no_scales_and_no_whole_numbers_either", function()
+        local made = { parts() }
         local function seen(precision, options)
-            return mp.autocast(precision, F.attention, q, k, v, options):to("fp32"):table()
+            local q, k, v = made[1]:detach():requires_grad(true), made[2], made[3]
+            mp.seed(7) -- of what is dropped
+            local y = mp.autocast(precision, F.attention, q, k, v, options)
+            y:to("fp32"):sum():backward()
+            return { y:to("fp32"):table(), q:grad():table() }, y:dtype()
         end
         for _, low in ipairs { "mxfp4", "fp8", "nvfp4" } do
-            near(seen(low, { mask = mp.ones(1):to "uint8" }), seen(low), 0.01) -- 4 bits are 0.2 off
+            local _, kept = seen(low) -- the operation's own
+            for _, options in ipairs { { mask = mp.ones(1):to "uint8" }, { dropout = 0.5 } } do
+                equal((seen(low, options)), (seen(kept, options)))
+            end
         end
     end)
 

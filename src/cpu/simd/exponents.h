@@ -12,10 +12,10 @@
 #include <immintrin.h>
 #endif
 
-enum { EXPONENTS = 256, EXPONENTS_BEYOND = 64, EXPONENTS_AT_ONCE = 16 << 10 };
+enum { EXPONENTS = 256, EXPONENTS_AT_ONCE = 16 << 10 };
 
-// Adds to counts[e] how often e occurs among them, at most EXPONENTS_AT_ONCE. `largest` is the
-// largest there is. Of 0 and of what is beyond EXPONENTS, the counts mean nothing afterwards.
+// Adds to counts[e] how often e occurs among them, at most EXPONENTS_AT_ONCE. None may be above
+// `largest`: it would not be counted. That of 0 means nothing afterwards.
 static inline void exponents_count(const uint8_t *exponent, int64_t count, uint8_t largest,
                                    uint32_t *counts);
 
@@ -157,9 +157,12 @@ static inline void exponents_count(const uint8_t *exponent, int64_t count, uint8
 #elif defined(__AVX2__)
 // ---- with AVX2 ----------------------------------------------------------------------------------
 
-// So many exponents are counted in registers in one go over the bytes, of which there are so many
-// at once that a byte can hold each count.
-enum { GROUP = 8, GROUPS = 4, BYTES = 32, STRETCH = 128 * BYTES };
+enum {
+    GROUP = 8,             // exponents that one go over the bytes counts, in registers
+    GROUPS = 4,            // more cost what tables do
+    BYTES = 32,            // of a register
+    STRETCH = 128 * BYTES, // whose counts, of each place in a register, a byte can hold
+};
 
 static inline __m256i load_bytes(const uint8_t *from) {
     return _mm256_loadu_si256((const __m256i *)from);
@@ -181,7 +184,7 @@ static inline uint32_t left_of(__m256i bytes, uint8_t lowest) {
 
 // How many groups leave hardly any byte to be counted by itself, as a quarter of them shows.
 // 0: all would leave too many.
-static int groups_that_pay(const uint8_t *exponent, int64_t count, uint8_t largest) {
+static inline int groups_that_pay(const uint8_t *exponent, int64_t count, uint8_t largest) {
     enum { LOOKED_AT = 4, HARDLY_ANY = 64 }; // one in so many
     for (int groups = 1; groups <= GROUPS; groups++) {
         int64_t left = 0;
@@ -194,7 +197,7 @@ static int groups_that_pay(const uint8_t *exponent, int64_t count, uint8_t large
     return 0;
 }
 
-static void count_group(const uint8_t *exponent, int64_t count, uint8_t largest, uint32_t *counts) {
+static inline void count_group(const uint8_t *exponent, int64_t count, uint8_t largest, uint32_t *counts) {
     const __m256i zero = _mm256_setzero_si256();
     __m256i value[GROUP], found[GROUP];
     for (int k = 0; k < GROUP; k++) {

@@ -268,7 +268,7 @@ static void scan_gradient(float *gradient, int64_t count, CpuScan *scan) {
         for (int64_t at = 0; at < size; at += CHUNK)
             scan_chunk(gradient + start + at, size - at < CHUNK ? size - at : CHUNK, scan,
                        exponent + at, &largest);
-        uint32_t counts[EXPONENTS + EXPONENTS_BEYOND] = {0};
+        uint32_t counts[EXPONENTS] = {0};
         exponents_count(exponent, size, largest, counts);
         left_out = stats->zeros + stats->nans + stats->infs - left_out;
         uint64_t counted = 0;

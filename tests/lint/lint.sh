@@ -53,6 +53,14 @@ for file in $(echo "$sources" | grep '\.c$'); do
     clang -fsyntax-only $flags -DMPBENCH_VERSION='"lint"' -DMPBENCH_CONTRACT=0 $warnings $extra "$file" || bad=1
 done
 
+# What they have for other levels alone.
+for level in "avx2 -march=x86-64-v3" base; do
+    for file in $(echo "$sources" | grep '/simd/.*\.c$' | grep -v 'pairs\.c$'); do
+        # shellcheck disable=SC2086
+        clang -fsyntax-only $flags $warnings -DMPBENCH_ISA=$level "$file" || bad=1
+    done
+done
+
 # The contract of devices, in the dialects that a plugin may be written in: all of it as C++, and the
 # rules that kernels share with the host as CUDA where its compiler is installed.
 for compiler in g++ clang; do

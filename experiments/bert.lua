@@ -10,9 +10,9 @@
 -- max_grad_norm 1 as it steps; `loss_scale` is 0 for dynamic scaling, or a fixed scale. Norms stand
 -- before what they are for, and heads look beside themselves from the start: else it takes thousands
 -- of steps until anything but the commonest letter is said.
--- Takes about 10 s on two cores. On the screen: the series masked_loss and next_loss, and the exponents
+-- Takes about 15 s on two cores. On the screen: the series masked_loss and next_loss, and the exponents
 -- of the embeddings' gradients, the smallest there are.
--- Expect some 43 % of hidden letters (the commonest, a blank, is right in 16 %) and 65 % of pairs (a
+-- Expect some 43 % of hidden letters (the commonest, a blank, is right in 16 %) and 66 % of pairs (a
 -- guess is 50 %), alike in fp32, bf16, fp16, O1 and O2 within what a seed does.
 -- From: Devlin et al., BERT, 2019; NVIDIA's BERT for PyTorch (--fp16, --loss_scale 0, FusedAdam of
 -- Apex); the distances are those of Press et al., Train Short, Test Long, 2022, to both sides.

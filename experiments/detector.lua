@@ -7,8 +7,8 @@
 -- Every few steps the gradients of all activations are counted as they arrive: of those that are not
 -- 0, `vanish` is the share that fp16 would round to 0, `vanish_8` the share where the loss is
 -- multiplied by 8 before, and so on for 2^7 and 2^16 (`vanish_128`, `vanish_65536`). In fp32 no format
--- has touched them by then. In fp16 the run's own loss scale has decided before what is 0 and not
--- counted: with --loss-scale none, all that vanishes. The results are means over the second half.
+-- has touched them by then. In fp16 what the run's own loss scale left at 0 is not counted: with
+-- --loss-scale none that is all that vanishes. The results are means over the second half.
 -- Takes about 6 s on two cores. On the screen: the series `vanish` and its scaled siblings as the
 -- detector learns; the gradients of weights, whose exponents the layers panel draws, lie much higher.
 -- Expect `right`, the share of objects whose place, kind and size (to half a place) are right, to come

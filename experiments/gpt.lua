@@ -2,7 +2,7 @@
 --
 -- Blocks of causal attention and a two-layer network, layer norms before each, learned positions.
 -- Without `path` it reads the licence texts that every Debian system has. At the end it writes a
--- few lines of its own. Takes about 15 s on two cores. On the screen: the loss falls from 4.6, when
+-- few lines of its own. Takes about 15 s on two cores. On the screen: the loss falls from 4.6, while
 -- guessing among the 82 characters has 4.4, fast at first; the gradients of each block.
 -- Expect a `test_loss` of about 2.3 nats a character in any format, and a text that has the look of
 -- words; more steps make it one of sentences.

@@ -113,7 +113,7 @@ end
 begin "times alone fill the speeds of a page that is kept"
 results page alike worse
 cp "$folder/out" "$RESULTS_PAGE"
-printf 'time | alike | --steps 3\npace | alike | a step is short.\n' >"$RESULTS_TABLE"
+printf 'time | alike | --steps 3\npace | alike | a step is short.\npace | worse | so is its.\n' >"$RESULTS_TABLE"
 timed_db=$folder/timed.db
 RESULTS=$timed_db sh docs/results.sh time alike >/dev/null 2>"$folder/err" || fail "$(cat "$folder/err")"
 RESULTS=$timed_db sh docs/results.sh page alike worse >"$folder/out" 2>"$folder/err" || fail "$(cat "$folder/err")"
@@ -121,6 +121,7 @@ expect_out '^| \[alike\](#alike) | accuracy | 0\.9' # as kept
 expect_out '^| alike | too short to tell '
 expect_out '^Timed on cpu'
 expect_out '^Of alike: a step is short\.$'
+expect_no_out '^Of worse:' # which nobody timed
 expect_out '^Not timed yet: worse\.$'
 sed 's/^| memory, at most |.*/| memory, at most | 9 GiB |/; s/^| weights |.*/| weights | 8 GiB |/' "$folder/out" >"$RESULTS_PAGE"
 memory_of() { # EXPERIMENT: its row of the page that was made
@@ -135,6 +136,9 @@ memory_of alike | grep -q '^| weights | 8 GiB' || fail "its memory is not that o
 RESULTS=$timed_db sh docs/results.sh page alike worse | tr '\n' ' ' >"$folder/kept"
 grep -q 'Of alike and worse it is that of the runs that were trained\.' "$folder/kept" || fail "whose memory it is"
 sed -i '/^held/d' "$RESULTS_TABLE"
+RESULTS=$timed_db sh docs/results.sh page alike worse >"$folder/of_times.md" # and that page kept, without runs
+RESULTS=$folder/other.db RESULTS_PAGE=$folder/of_times.md sh docs/results.sh page alike worse | tr '\n' ' ' >"$folder/kept"
+grep -q 'Of worse it is that' "$folder/kept" || fail "whose memory it is on a page that is kept"
 sed -i "s/^| | fp32.*/| | fp32 | fp16 |/" "$RESULTS_PAGE" # a page of other formats
 memory_of alike | grep -q '^| weights | 8 GiB' || fail "memory stands in columns of other formats: $(memory_of alike)"
 sed -i 's/too short to tell/7.0/' "$folder/out" && cp "$folder/out" "$RESULTS_PAGE"
@@ -163,7 +167,7 @@ expect_err 'worse in bf16: it is inside the interval'
 end
 
 begin "no speed is told of runs that are too short"
-printf 'time | alike | --steps 3\npace | alike | a step is short.\n' >"$RESULTS_TABLE"
+echo 'time | alike | --steps 3' >"$RESULTS_TABLE"
 results time alike
 expect_status 0
 results page alike

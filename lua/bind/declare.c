@@ -92,6 +92,12 @@ static int run_falls_call(lua_State *L) {
     return 1;
 }
 
+// is_own_series(name): whether the run records it by itself
+static int run_is_own_call(lua_State *L) {
+    lua_pushboolean(L, run_is_own_series(luaL_checkstring(L, 1)));
+    return 1;
+}
+
 static void check_script_rules(lua_State *L) {
     if (lua_getfield(L, LUA_REGISTRYINDEX, script_rules) == LUA_TTABLE)
         for (lua_Integer i = 1, n = (lua_Integer)lua_rawlen(L, -1); i <= n; i++) {
@@ -253,6 +259,7 @@ const BindFunction bind_declare_functions[] = {
     {"configure", run_configure_call, NULL},
     {"result_better", run_better_call, NULL},
     {"result_leads", run_leads_call, NULL},
+    {"is_own_series", run_is_own_call, NULL},
     {"result_falls", run_falls_call, NULL},
     {"layers_known", run_layers_known_call, NULL},
     {"replays", run_replays_call, NULL},

@@ -267,6 +267,25 @@ local function refuse_loss(loss)
         .. ":mean()"):format(table.concat(loss:shape(), ",")))
 end
 
+-- What `eval` says under the name of the training's loss is recorded beside that.
+local function recorded(metrics)
+    local own = {}
+    for name, value in pairs(metrics) do own[name == "loss" and "test_loss" or name] = value end
+    return own
+end
+
+local function check_recorded(metrics)
+    if metrics.loss and metrics.test_loss then
+        engine.fail "eval: its loss is recorded as test_loss, which it returns as well; rename one of them"
+    end
+    for name in pairs(metrics) do
+        if engine.is_own_series(name) then
+            engine.fail(("eval: %s: the run records a series of this name by itself, at every step; "
+                .. "call yours my_%s"):format(name, name))
+        end
+    end
+end
+
 local function run_declared(spec, run)
     local p = run.params
     local decay = spec.average
@@ -303,7 +322,9 @@ local function run_declared(spec, run)
     local scaler = scaler_of(spec)
     engine.plan(total, epochs)
     if spec.eval and type(data.test) == "userdata" then
-        local unknown = evaluation.unknown_result(spec, evaluation.try(spec.eval, model, data.test))
+        local given = evaluation.try(spec.eval, model, data.test)
+        check_recorded(given)
+        local unknown = evaluation.unknown_result(spec, recorded(given))
         if unknown and not engine.replays() then engine.fail(unknown) end -- a run that has begun goes on
     end
     local clip_norm = core.optim.clip_norm
@@ -334,7 +355,7 @@ local function run_declared(spec, run)
             end
         end
         if data.test and spec.eval then
-            local metrics = evaluate(spec, model, average, data.test)
+            local metrics = recorded(evaluate(spec, model, average, data.test))
             engine.log(metrics)
             engine.result(metrics)
         end

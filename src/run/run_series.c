@@ -16,19 +16,25 @@ const RunSeries *run_series(const Run *run, const char *name) {
     return NULL;
 }
 
+bool run_is_own_series(const char *name) {
+    for (int i = 0; i < OWN_SERIES; i++)
+        if (strcmp(name, run_own_series[i]) == 0)
+            return true;
+    return false;
+}
+
 // The series of this name, made when it is new; -1 when it cannot be.
 static int find_series(Run *run, const char *name, Error *error) {
     const RunSeries *found = run_series(run, name);
     if (found)
         return (int)(found - run->series);
-    for (int i = 0; i < OWN_SERIES; i++)
-        if (strcmp(name, run_own_series[i]) == 0) {
-            error_fail(error, ERROR_FAILED,
-                       "log: %s: the run records a series of this name by itself, at every step; "
-                       "call yours my_%s",
-                       name, name);
-            return -1;
-        }
+    if (run_is_own_series(name)) {
+        error_fail(error, ERROR_FAILED,
+                   "log: %s: the run records a series of this name by itself, at every step; call "
+                   "yours my_%s",
+                   name, name);
+        return -1;
+    }
     if (strlen(name) >= RUN_NAME_SIZE) {
         error_fail(error, ERROR_FAILED, "log: the name of a series has up to %d bytes, not %zu",
                    RUN_NAME_SIZE - 1, strlen(name));

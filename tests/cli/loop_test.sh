@@ -153,6 +153,23 @@ expect_error 1 'eval: the function must return a table of named values, it retur
 [ "$(says wrong steps)" = 0 ] || fail "it made $(says wrong steps) steps"
 end
 
+begin "what eval calls a loss stands beside that of the training, and no series of the run is taken"
+sed 's/eval = .*/eval = function() return { loss = 77 } end, leads = "test_loss",/' "$folder/last.lua" >"$folder/own.lua"
+run run "$folder/own.lua" -p fp32 --json
+expect_status 0
+expect_out '"test_loss":77[,}]'
+[ "$(result_of loss)" != 77 ] || fail "it stands in the place of the training's loss"
+for taken in grad_norm scale; do
+    sed "s/eval = .*/eval = function() return { $taken = 1 } end,/" "$folder/last.lua" >"$folder/taken.lua"
+    run run "$folder/taken.lua" -p fp32 --name "taken-$taken"
+    expect_error 1 "eval: $taken: the run records a series of this name by itself"
+    [ "$(says "taken-$taken" steps)" = 0 ] || fail "it made $(says "taken-$taken" steps) steps"
+done
+sed 's/eval = .*/eval = function() return { loss = 1, test_loss = 2 } end,/' "$folder/last.lua" >"$folder/both.lua"
+run run "$folder/both.lua" -p fp32
+expect_error 1 'eval: its loss is recorded as test_loss, which it returns as well'
+end
+
 begin "what an evaluation takes of chance and of the data is put back where it was but tried"
 cat >"$folder/tried.lua" <<'LUA'
 local mp = require "mp" local nn, F = mp.nn, mp.fn

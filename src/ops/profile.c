@@ -320,15 +320,23 @@ static void add_cast(EngineProfile *profile, const Tensor *from, const Tensor *t
                                                           format_table[to->view.format].bytes);
 }
 
-static void describe_part(ProfilePart *part, const ProfileNote *note, const Tensor *output) {
-    int last = output->view.ndim - 1;
+// Of the product that it is computed by: the gradient of a convolution's weight has one for each
+// tap and channel that comes in.
+static int64_t columns_of(OpId op, const View *output) {
+    const int64_t last = output->shape[output->ndim - 1];
+    const bool is_of_taps = op == OP_conv2d_backward_weight && output->shape[0] > 0;
+    return is_of_taps ? view_count(output) / output->shape[0] : last;
+}
+
+static void describe_part(ProfilePart *part, OpId op, const ProfileNote *note,
+                          const Tensor *output) {
     part->multiplications += note->multiplications;
     part->bytes += note->bytes;
     part->from = note->from;
     part->to = output->view.format;
-    if (note->multiplications <= 0 || last < 0)
+    if (note->multiplications <= 0 || output->view.ndim == 0)
         return;
-    int64_t columns = output->view.shape[last];
+    int64_t columns = columns_of(op, &output->view);
     part->columns = part->columns == 0 || columns < part->columns ? columns : part->columns;
 }
 
@@ -349,7 +357,7 @@ void profile_end(Engine *engine, OpId op, Tensor *const *inputs, int input_count
     ProfilePart *part =
         end_part(engine, profile, copies ? (int)WORK_COPY : (int)op, &began, seconds);
     if (part && output)
-        describe_part(part, &note, output);
+        describe_part(part, op, &note, output);
     if (is_cast)
         profile->cast_seconds += seconds;
     if (is_outer && is_known) {

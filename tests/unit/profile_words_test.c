@@ -50,9 +50,17 @@ static const char *said(void) {
 static void narrow_products_are_too_small_to_gain(void) {
     begin();
     add_product("head", 0.41, 0.02, 10);
-    CHECK_TEXT(said(), "head: 41 % of the time in products of 10 columns: too small to gain from "
-                       "lower formats");
+    CHECK_TEXT(said(),
+               "head: 41 % of the time in products, most of them of 10 columns at most: too "
+               "small to gain from lower formats");
     CHECK_INT(report.word_count, 1);
+}
+
+static void a_narrow_product_does_not_speak_for_those_that_take_longer(void) {
+    begin();
+    add_product("conv1", 0.15, 0.4, 9);
+    add_product("conv1", 0.26, 0.4, 96);
+    CHECK_CONTAINS(said(), "conv1: 41 % of the time in products that reach 40 %");
 }
 
 static void products_say_how_far_they_are_from_the_limit(void) {
@@ -133,6 +141,7 @@ static void where_nothing_stands_out_the_largest_is_named(void) {
 
 int main(void) {
     RUN_TEST(narrow_products_are_too_small_to_gain);
+    RUN_TEST(a_narrow_product_does_not_speak_for_those_that_take_longer);
     RUN_TEST(products_say_how_far_they_are_from_the_limit);
     RUN_TEST(no_faster_format_is_promised_where_there_is_none);
     RUN_TEST(layers_that_have_little_each_are_told_of_together);

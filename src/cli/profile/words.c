@@ -139,8 +139,9 @@ static void say_product(ProfileReport *report, const char *name, const ProfileRo
                        "larger batches another";
     if (row->columns < worth_saying.few_columns && !(reach >= worth_saying.fast))
         say(report,
-            "%.60s: %.0f %% of the time in products of %lld column%s: too small to gain from lower "
-            "formats",
+            "%.60s: %.0f %% of the time in products, most of them of %lld column%s at most: too "
+            "small "
+            "to gain from lower formats",
             name, share, (long long)row->columns, row->columns == 1 ? "" : "s");
     else if (!isnan(reach))
         say(report,
@@ -149,9 +150,11 @@ static void say_product(ProfileReport *report, const char *name, const ProfileRo
             name, share, 100 * reach, format[0] ? " in " : "", format, remedy);
 }
 
-// Its own products and all that belong to it; of `layer`, or NULL: of all.
+// Its own products and all that belong to it; of `layer`, or NULL: of all. Few columns are theirs
+// where most of the time is spent in products that have so few: the most of those.
 static ProfileRow sum_products(const ProfileReport *report, const char *layer) {
-    ProfileRow sum = {.seconds = 0, .from = FORMAT_COUNT, .columns = INT64_MAX};
+    ProfileRow sum = {.seconds = 0, .from = FORMAT_COUNT};
+    double few = 0;
     for (int i = 0; i < report->row_count; i++) {
         const ProfileRow *row = &report->rows[i];
         if (!profile_is_product(row) || (layer && strcmp(row->layer, layer) != 0))
@@ -160,8 +163,13 @@ static ProfileRow sum_products(const ProfileReport *report, const char *layer) {
         sum.seconds += row->seconds;
         sum.at_limit += row->at_limit;
         sum.limited += row->limited;
-        sum.columns = row->columns < sum.columns ? row->columns : sum.columns;
+        if (row->columns >= worth_saying.few_columns)
+            continue;
+        few += row->seconds;
+        sum.columns = row->columns > sum.columns ? row->columns : sum.columns;
     }
+    if (!(few > sum.seconds / 2))
+        sum.columns = INT64_MAX;
     return sum;
 }
 

@@ -93,6 +93,13 @@ run fork 1 --at 4000
 expect_error 2 "ended at step 400"
 end
 
+begin "a format in which nothing trains is refused before the parent is trained again"
+"$mpbench" fork 1 --at 61 -p int8 >"$folder/out" 2>"$folder/err"
+status=$?
+expect_error 3 'int8: for evaluation alone'
+[ "$(wc -l <"$folder/err")" -eq 1 ] || fail "$(head -n 1 "$folder/err")"
+end
+
 begin "what would train nothing is refused at once"
 run resume 1
 expect_error 2 "has finished, at step 400.*fork"

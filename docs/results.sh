@@ -187,7 +187,7 @@ in_pairs='^Differences are of runs of one seed' # as compare says it
 # The kept page may have experiments of which no difference was taken so.
 by_welch() {
     [ -s "$folder/welch" ] || return 0
-    printf '\nOf %s differences are those of means, by Welch'"'"'s test: seeds widen their intervals.\n' \
+    printf '\nOf %s differences are those of means, by Welch'"'"'s test, for lack of pairs: seeds widen their intervals.\n' \
         "$(paste -s -d , "$folder/welch" | sed 's/,/, /g; s/\(.*\), /\1 and /')" | fold -s -w 110 | sed 's/ *$//'
 }
 
@@ -196,7 +196,8 @@ about_memory() {
     [ ! -s "$folder/apart" ] || printf 'Of %s it is that of the runs that were trained. ' \
         "$(paste -s -d , "$folder/apart" | sed 's/,/, /g; s/\(.*\), /\1 and /')"
     printf 'In fp8 the memory of the optimizer has what delayed scales are found from, too: the largest factors of '
-    printf '1,024 steps, 12 KiB for every layer. '
+    printf '1,024 steps, 12 KiB for every layer, up to three times that while their list grows. What a script holds of its '
+    printf 'data is in the most at once alone. '
     [ ! -s "$folder/apart" ] || printf 'What was trained before 2026-11-24 03:00 held room for 64 layers, 0.8 MiB, and %s' \
         'counted masters among the weights of 16 bits, too. '
     printf 'Joules are unknown where nothing measures them.\n'
@@ -280,8 +281,7 @@ $(origins "$folder/origins")
 
 What follows ± is a 95 % interval over the seeds. Differences are taken seed by seed: two runs of a seed share
 their first weights and the order of their data, and differ by less than seeds do. A difference is **bold**
-where it is outside, more than chance alone would do: of $differences here $outside, where chance would put one in
-twenty. Three seeds make wide intervals: inside says that no difference was seen that is larger than them.
+where its interval leaves out 0, which chance alone does in one of twenty: of $differences here $outside. Three seeds make wide intervals: inside says that no difference was seen that is larger than them.
 $(by_welch)
 
 | experiment | result | fp32 | bf16 − fp32 | fp16 − fp32 | fp8 − fp32 | |
@@ -297,7 +297,7 @@ Of a pass of its own: a few seconds of each, the formats in turn, $seeds rounds.
 
 $(origins "$folder/clocks")
 
-| experiment | steps/s in fp32 | bf16 | fp16 | fp8 | others kept busy |
+| experiment | steps/s in fp32 | bf16 | fp16 | fp8 | others kept busy, at most |
 |---|---:|---:|---:|---:|---|
 $(cat "$folder/speeds")
 TEXT

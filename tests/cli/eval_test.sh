@@ -191,6 +191,14 @@ run run "$folder/parted.lua" -d cpu --layer 'head=int8'
 expect_error 3 "mpbench eval RUN -p int8"
 end
 
+begin "a format by itself says what it is not held against"
+run eval 1 -p int8 --quick
+expect_status 0
+expect_out '^fp32, which changes and speeds are held against, is not among -p'
+run eval 1 -p fp32,int8 --quick
+expect_no_out 'is not among -p'
+end
+
 begin "what int8 is scaled by is the percentile that loses least, or the largest, of so many batches"
 run eval 1 -p int8 --calibrate 1,largest --quick --json
 expect_status 0

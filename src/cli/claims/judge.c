@@ -77,10 +77,16 @@ static double busy_with_others(const Comparison *comparison) {
 
 // ---- figures ------------------------------------------------------------------------------------
 
+// Of its steps, where that is known: what is tried before the first is none of them.
 static double mean_activations(const Comparison *comparison, const CompareSide *side) {
     double sum = 0;
-    for (int i = 0; i < side->member_count; i++)
-        sum += (double)comparison->runs[side->members[i]].memory.activations / side->member_count;
+    for (int i = 0; i < side->member_count; i++) {
+        const RunRecord *run = &comparison->runs[side->members[i]];
+        RecordMemory memory;
+        if (!record_memory_in_steps(run, &memory))
+            memory = run->memory;
+        sum += (double)memory.activations / side->member_count;
+    }
     return sum;
 }
 

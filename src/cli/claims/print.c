@@ -57,6 +57,9 @@ void claim_print(const Terminal *terminal, const Claim *claim, const ClaimFound 
     snprintf(text, sizeof text, "%s%s%s (%s)", style, claim_verdict_name(found->verdict),
              terminal_style(terminal, STYLE_NONE), band);
     print_line(terminal, "  so", text);
+    snprintf(text, sizeof text, "mpbench claims %s: matrix %s", claim->name,
+             claim_trainings[claim->trial].command);
+    print_line(terminal, "  by", text);
     putchar('\n');
 }
 

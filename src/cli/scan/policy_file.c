@@ -173,7 +173,8 @@ static FILE *open_regular(const char *path, Error *error) {
         error_fail(error, ERROR_USAGE, "%.200s: is not a regular file; name one that has a policy",
                    path);
     else if (!stream)
-        error_fail(error, ERROR_USAGE, "%.200s: %s", path, error_cause(errno));
+        error_fail(error, ERROR_USAGE, "%.200s: %s; `mpbench scan -o FILE` writes one", path,
+                   error_cause(errno));
     if (file >= 0 && !stream)
         close(file);
     return stream;

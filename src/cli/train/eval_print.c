@@ -194,6 +194,10 @@ static void print_notes(const Terminal *terminal, const Evaluations *all) {
         print_line(terminal, text);
         break; // the others mostly fail alike
     }
+    if (!eval_baseline(all))
+        print_line(terminal,
+                   "fp32, which changes and speeds are held against, is not among -p: add it to "
+                   "see them.");
     if (first->takers_unknown)
         print_line(terminal,
                    "Weights: these do not say which of them no product takes; embeddings, "

@@ -190,7 +190,7 @@ static bool print_reach(const Page *page, Error *error) {
 // The groups from..to-1; many groups are told in several tables.
 static bool print_differences_of(const Page *page, int from, int to, Error *error) {
     const Comparison *comparison = page->comparison;
-    TableColumn columns[1 + GROUPS_A_TABLE] = {{"differs", false, 0, 24}};
+    TableColumn columns[1 + GROUPS_A_TABLE] = {{"differs", false, 0, 40}};
     for (int g = from; g < to; g++)
         columns[1 + g - from] = (TableColumn){comparison->groups[g].label, false, 0, 40};
     Table *table = table_new(columns, 1 + to - from);

@@ -187,7 +187,7 @@ in_pairs='^Differences are of runs of one seed' # as compare says it
 # The kept page may have experiments of which no difference was taken so.
 by_welch() {
     [ -s "$folder/welch" ] || return 0
-    printf '\nOf %s differences are those of means, by Welch'"'"'s test, for lack of pairs: seeds widen their intervals.\n' \
+    printf '\n\nOf %s differences are those of means, by Welch'"'"'s test, for lack of pairs: seeds widen their intervals.\n' \
         "$(paste -s -d , "$folder/welch" | sed 's/,/, /g; s/\(.*\), /\1 and /')" | fold -s -w 110 | sed 's/ *$//'
 }
 
@@ -281,8 +281,8 @@ $(origins "$folder/origins")
 
 What follows ± is a 95 % interval over the seeds. Differences are taken seed by seed: two runs of a seed share
 their first weights and the order of their data, and differ by less than seeds do. A difference is **bold**
-where its interval leaves out 0, which chance alone does in one of twenty: of $differences here $outside. Three seeds make wide intervals: inside says that no difference was seen that is larger than them.
-$(by_welch)
+where its interval leaves out 0, which chance alone does in one of twenty: of $differences here $outside. Three seeds make
+wide intervals: inside says that no difference was seen that is larger than them.$(by_welch)
 
 | experiment | result | fp32 | bf16 − fp32 | fp16 − fp32 | fp8 − fp32 | |
 |---|---|---:|---:|---:|---:|---|

@@ -6,7 +6,7 @@
 -- Takes a minute to a minute and a half on two cores, half of that in bf16 where the processor has
 -- instructions for it. Needs Debian's dataset-fashion-mnist.
 -- On the screen: two runs beside each other, whose losses lie on one another while their speeds and
--- memory differ. Expect an accuracy of about 90.5 % (a guess is 10 %) in any format.
+-- memory differ. Expect an accuracy of about 89.6 % (a guess is 10 %) in any format.
 -- From: none, a minimal example; the data are of Xiao, Rasul and Vollgraf, Fashion-MNIST, 2017.
 --     mpbench run fashion_cnn -p fp32
 --     mpbench run fashion_cnn -p bf16

@@ -206,7 +206,7 @@ about_memory() {
 # Whether the kept page says that memory of this experiment is that of its training.
 was_apart() { # EXPERIMENT
     kept_lines "## Experiments" "" | tr '\n' ' ' | grep -o 'Of [^.]* it is that of the runs that were trained' |
-        tr ', ' '\n\n' | grep -qx "$1"
+        tr -s ', ' '\n' | grep -qx "$1"
 }
 
 # Claims of which the history has nothing are as the kept page has them.

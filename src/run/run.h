@@ -240,7 +240,7 @@ void run_obey_again(Run *run);
 // ---- read by commands ---------------------------------------------------------------------------
 
 const RunSeries *run_series(const Run *run, const char *name); // NULL: never logged
-bool run_is_own_series(const char *name); // that the run records by itself
+bool run_is_own_series(const char *name);                      // that the run records by itself
 // Over the time spent in steps, of a fork in its own; the first step, which makes what the others
 // find made, is left out. 0: too early to say.
 double run_steps_per_second(const Run *run);

@@ -16,9 +16,10 @@ make_of_built() {
 expect_whole_pages() { # FOLDER
     for page in "$1"/README.md "$1"/docs/*.md; do
         [ -e "$page" ] || fail "it lacks $page"
-        for link in $(grep -o '](\([^):]*\))' "$page" | sed 's/^](\([^#]*\).*)$/\1/'); do
+        grep -o '](\([^):]*\))' "$page" | sed 's/^](\([^#]*\).*)$/\1/' >"$folder/links"
+        while IFS= read -r link; do
             [ -e "${page%/*}/$link" ] || fail "${page##*/} points to $link, which is not there"
-        done
+        done <"$folder/links"
     done
 }
 

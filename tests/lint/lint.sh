@@ -53,7 +53,7 @@ for file in $(echo "$sources" | grep '\.c$'); do
     clang -fsyntax-only $flags -DMPBENCH_VERSION='"lint"' -DMPBENCH_CONTRACT=0 $warnings $extra "$file" || bad=1
 done
 
-# What they have for other levels alone.
+# Files under simd/ at the other levels: what is written for these alone.
 for level in "avx2 -march=x86-64-v3" base; do
     for file in $(echo "$sources" | grep '/simd/.*\.c$' | grep -v 'pairs\.c$'); do
         # shellcheck disable=SC2086

@@ -197,7 +197,8 @@ static inline int groups_that_pay(const uint8_t *exponent, int64_t count, uint8_
     return 0;
 }
 
-static inline void count_group(const uint8_t *exponent, int64_t count, uint8_t largest, uint32_t *counts) {
+static inline void count_group(const uint8_t *exponent, int64_t count, uint8_t largest,
+                               uint32_t *counts) {
     const __m256i zero = _mm256_setzero_si256();
     __m256i value[GROUP], found[GROUP];
     for (int k = 0; k < GROUP; k++) {

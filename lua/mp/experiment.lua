@@ -269,15 +269,15 @@ end
 
 -- What `eval` says under the name of the training's loss is recorded beside that.
 local function recorded(metrics)
+    if metrics.loss and metrics.test_loss then
+        engine.fail "eval: its loss is recorded as test_loss, which it returns as well; rename one of them"
+    end
     local own = {}
     for name, value in pairs(metrics) do own[name == "loss" and "test_loss" or name] = value end
     return own
 end
 
-local function check_recorded(metrics)
-    if metrics.loss and metrics.test_loss then
-        engine.fail "eval: its loss is recorded as test_loss, which it returns as well; rename one of them"
-    end
+local function check_names(metrics)
     for name in pairs(metrics) do
         if engine.is_own_series(name) then
             engine.fail(("eval: %s: the run records a series of this name by itself, at every step; "
@@ -323,7 +323,7 @@ local function run_declared(spec, run)
     engine.plan(total, epochs)
     if spec.eval and type(data.test) == "userdata" then
         local given = evaluation.try(spec.eval, model, data.test)
-        check_recorded(given)
+        check_names(given)
         local unknown = evaluation.unknown_result(spec, recorded(given))
         if unknown and not engine.replays() then engine.fail(unknown) end -- a run that has begun goes on
     end

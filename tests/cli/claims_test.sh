@@ -6,6 +6,7 @@
 begin "without runs nothing is claimed"
 run claims --list
 expect_status 0
+expect_out '^  by  *mpbench claims memory: matrix resnet '
 [ "$(grep -c 'not tested: mpbench claims' "$folder/out")" -gt 8 ] || fail "$(head -n 4 "$folder/out")"
 expect_no_out 'confirmed'
 end

@@ -606,6 +606,8 @@ run run simple --layers "$folder/bad.lua"
 expect_error 2 "bad.lua:3: .*bf17"
 run run simple --layers "$folder/none.lua"
 expect_error 2 "none.lua"
+run run simple --layers "$folder/absent.lua"
+expect_error 2 'absent.lua: No such file or directory; .mpbench scan -o FILE. writes one'
 printf 'return mp.experiment' >"$folder/own.lua"
 run scan "$folder/own.lua"
 expect_status 1

@@ -218,6 +218,33 @@ static void parts_have_their_own_time(void) {
     tensor_release(product);
 }
 
+// Of grey images: not the one channel that comes in.
+static void the_gradient_of_a_convolutions_weight_has_a_column_a_tap(void) {
+    static const OpAttr conv = {.conv = {.stride = {1, 1},
+                                         .padding = {1, 1},
+                                         .dilation = {1, 1},
+                                         .groups = 1,
+                                         .input = {4, 4},
+                                         .kernel = {3, 3}}};
+    const int64_t grey[4] = {1, 4, 4, 1}, three[4] = {1, 4, 4, 3};
+    static const float values[48];
+    double seconds[1] = {0};
+    ProfileParts step = {.layers = 0};
+    CHECK(parts_make_room(&step, 1));
+    EngineProfile profile = {.layers = 1, .seconds = seconds, .parts = &step};
+    Tensor *x = tensor_from_host(device, FORMAT_FP32, 4, grey, values, MEMORY_DATA, &error);
+    Tensor *dy = tensor_from_host(device, FORMAT_FP32, 4, three, values, MEMORY_DATA, &error);
+    profile_open(engine, &profile);
+    Tensor *of_weight = op_two(engine, OP_conv2d_backward_weight, x, dy, &conv, &error);
+    profile_close(engine);
+    CHECK_INT(step.touched_count, 1);
+    CHECK_INT(step.each[step.touched[0]].columns, 3 * 3);
+    parts_clear(&step);
+    tensor_release(x);
+    tensor_release(dy);
+    tensor_release(of_weight);
+}
+
 // The second step has it with no product that somebody counted.
 static void the_narrowest_product_is_known_whatever_came_after(void) {
     ProfileParts step = {.layers = 0}, sum = {.layers = 0};
@@ -243,6 +270,7 @@ int main(void) {
         TEST(the_time_of_operations_is_their_layers),
         TEST(times_of_a_device_are_by_its_own_clock),
         TEST(parts_have_their_own_time),
+        TEST(the_gradient_of_a_convolutions_weight_has_a_column_a_tap),
         TEST(the_narrowest_product_is_known_whatever_came_after),
     };
     return training_run(tests, sizeof tests / sizeof *tests);

@@ -89,7 +89,8 @@ static bool columns_pay_in_pairs(const ConvProblem *problem, ConvPass pass) {
 // Where places were measured to be faster than the others: on small images, of which much is
 // padding that they leave out, and of gradients of weights where several windows share a pixel,
 // which they pack once. `low`: other formats than fp32 are read, which the others convert
-// beforehand; `pairs`: not so, but of bf16 as it is.
+// beforehand; `pairs`: not so, but of bf16 as it is. Of strides the library is at the machine's
+// limit with vectors of AVX-512, and short of it by a quarter and more with those of AVX2.
 static bool places_pay(const ConvProblem *problem, bool low, bool pairs) {
     enum { SMALL = 8 };
     const int64_t width = problem->out_size[1];
@@ -100,19 +101,21 @@ static bool places_pay(const ConvProblem *problem, bool low, bool pairs) {
     if (problem->channels < FEW_CHANNELS || problem->filters < FEW_CHANNELS)
         return false;
     const bool strided = is_strided(problem), converted = low && !pairs;
+    const bool is_slow = converted || isa_level() < ISA_AVX512; // the library there
     if (problem->pass == CONV_BACKWARD_WEIGHT) {
         const bool shared =
             problem->kernel[0] * problem->kernel[1] >= 4 * problem->stride[0] * problem->stride[1];
         return width <= SMALL || (shared && (strided || converted));
     }
-    return width <= SMALL ? pairs || strided : converted && strided;
+    return strided ? width <= SMALL || is_slow : width <= SMALL && pairs;
 }
 
-// Where Winograd's way was measured to be faster than all others. `pairs` of bf16 are multiplied
-// twice as fast as what it multiplies.
+// Where Winograd's way was measured to be faster than all others: by as many multiplications more
+// that those take. `pairs` of bf16 are multiplied twice as fast as what it multiplies, and the sums
+// that gradients of weights are of take it through more memory than the others.
 static bool winograd_pays(const Device *device, const ConvProblem *problem,
                           const ConvArrays *arrays, bool pairs) {
-    const double fewest = pairs ? 2.7 : 1.3;
+    const double fewest = pairs ? 2.7 : problem->pass == CONV_BACKWARD_WEIGHT ? 1.6 : 1.3;
     return conv_winograd_can(problem, arrays) &&
            conv_winograd_saves(device, problem, arrays) > fewest;
 }

@@ -98,10 +98,20 @@ static void put_first(void *list, size_t size, int at) {
     memcpy(bytes, one, size);
 }
 
+// One that logged losses, if there is one: a profile of steps has none, nor what has just begun.
+// No run is in fp32: their number.
+static int best_in_fp32(const Comparison *comparison) {
+    int best = comparison->run_count;
+    for (int i = comparison->run_count - 1; i >= 0; i--)
+        if (strcmp(comparison->runs[i].precision, "fp32") == 0 &&
+            (best == comparison->run_count || comparison->losses[i].count > 0 ||
+             comparison->losses[best].count == 0))
+            best = i;
+    return best;
+}
+
 static void put_fp32_first(Comparison *comparison) {
-    int at = 0;
-    while (at < comparison->run_count && strcmp(comparison->runs[at].precision, "fp32") != 0)
-        at++;
+    int at = best_in_fp32(comparison);
     if (at == comparison->run_count)
         return;
     put_first(comparison->runs, sizeof *comparison->runs, at);

@@ -1,6 +1,7 @@
 // The home screen on a history made for it: what its keys do to the runs that are listed, and that
 // they touch no other.
 #include "store/series.h"
+#include "store/step_profile.h"
 #include "tests/screen/home_place.h"
 
 // ---- choosing and deleting ----------------------------------------------------------------------
@@ -349,6 +350,20 @@ static void the_preview_is_of_what_the_run_has_come_to(void) {
     leave();
 }
 
+static void the_preview_of_a_profile_says_where_it_is_shown(void) {
+    Error error;
+    StepProfile profile = {.steps = 8, .step_seconds = 0.01};
+    make_history();
+    Store *store = store_open(history_path, STORE_WRITE, &error);
+    CHECK_MESSAGE(store && store_put_step_profile(store, 4, &profile, &error), "%s", error.text);
+    store_close(store);
+    show_home(120, 36);
+    expect("A profile: where the time of steps goes");
+    CHECK(!strstr(shown_text(&shown), "No loss was logged"));
+    press("\rP", "8 steps profiled");
+    leave();
+}
+
 // ---- what the list says -------------------------------------------------------------------------
 
 static void add_named(Store *store, const char *name, const char *metric) {
@@ -417,6 +432,7 @@ int main(void) {
     RUN_TEST(settings_are_offered_and_explained);
     RUN_TEST(the_row_of_keys_offers_what_works_there);
     RUN_TEST(the_preview_is_of_what_the_run_has_come_to);
+    RUN_TEST(the_preview_of_a_profile_says_where_it_is_shown);
     RUN_TEST(keys_at_the_foot_are_clicked);
     return end_tests();
 }

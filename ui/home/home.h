@@ -90,6 +90,7 @@ typedef struct Home {
     int64_t preview_of; // whose preview it is; 0: of none; HOME_UNREAD: to be read
     PlotPoint *preview;
     int preview_count;
+    bool preview_is_profile; // without losses, since it is of where the time of steps goes
     Comparison *comparison; // of those that are chosen; NULL: fewer than two
     char preview_text[COMPARE_TEXT_SIZE];
     double since_read, since_preview; // seconds

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/sanitize.h"
+#include "store/step_profile.h"
 #include "ui/cells/theme.h"
 #include "ui/cells/words.h"
 #include "ui/home/home.h"
@@ -58,6 +59,11 @@ static void read_one(Ui *ui, Home *home) {
     home->preview = plot_points(points, count);
     home->preview_count = home->preview ? count : 0;
     free(points);
+    StepProfile profile = {.steps = 0};
+    if (count == 0 && !store_read_step_profile(ui->store, home->run, &profile, &error))
+        ui_fail(ui, &error);
+    home->preview_is_profile = profile.steps > 0;
+    step_profile_clear(&profile);
 }
 
 static void read_chosen(Ui *ui, Home *home) {
@@ -116,7 +122,10 @@ static void draw_one(const Home *home, Area area) {
         draw_curves(area, &line, 1);
     else
         area_wrap(area_part(area, 1, 0, area.width - 2, area.height), 0, style_of(INK_DIM),
-                  "No loss was logged.");
+                  home->preview_is_profile
+                      ? "A profile: where the time of steps goes, by layer and operation. enter "
+                        "opens it, and P shows that."
+                      : "No loss was logged.");
 }
 
 static void draw_chosen(const Home *home, Area area) {

@@ -29,30 +29,36 @@ ALWAYS_INLINE void pack_row(GemmWord *to, const void *from, const Format format,
         vector_store_some(to, FORMAT_FP32, i, room, vector_load_some(from, format, i, lines - i));
 }
 
-// Lines lie side by side in memory: each step copies a row, a piece to each panel. The last step
-// reads no further than its lines, as nothing need follow them.
+// Lines lie side by side in memory: each step copies a row, a piece to each panel. None reads
+// further than the lines of the last step, as nothing need follow them.
 ALWAYS_INLINE void pack_rows(GemmWord *to, int width, const GemmSource *source, const Format format,
                              int64_t lines, int64_t depth) {
-    const int64_t sweep = (int64_t)PANELS_AT_ONCE * width;
+    const int64_t sweep = (int64_t)PANELS_AT_ONCE * width, panel = width * depth;
+    const int64_t piece = width * gemm_bytes(format);
+    const int64_t step = source->step_stride * gemm_bytes(format);
     for (int64_t first = 0; first < lines; first += sweep) {
-        int64_t here = lines - first < sweep ? lines - first : sweep;
-        for (int64_t k = 0; k < depth; k++) {
-            bool follows = k + 1 < depth && source->step_stride >= lines + LANES - 1;
-            float *out = to + first * depth + k * width;
+        const int64_t here = lines - first < sweep ? lines - first : sweep;
+        const char *row = source_at(source, first, 0);
+        GemmWord *out = to + first * depth;
+        for (int64_t k = 0; k < depth; k++, row += step, out += width) {
+            const bool follows = (depth - 1 - k) * source->step_stride >= LANES - 1;
             // Rows are too short and too far apart for the processor to see where this leads.
-            const char *ahead = source_at(source, first, k + ROWS_AHEAD);
             for (int64_t i = 0; i < here * gemm_bytes(format); i += 64)
-                __builtin_prefetch(ahead + i);
-            for (int64_t i = 0; i < here; i += width, out += width * depth) {
-                const void *from = source_at(source, first + i, k);
-                int left = (int)(here - i < width ? here - i : width);
-                if (left == 2 * LANES) { // what a panel of B mostly is
-                    vector_store(out, vector_load_as(from, format, 0));
-                    vector_store(out + LANES, vector_load_as(from, format, LANES));
-                } else {
-                    pack_row(out, from, format, left, width, follows);
+                __builtin_prefetch(row + ROWS_AHEAD * step + i);
+            const char *from = row;
+            GemmWord *at = out;
+            int64_t left = here;
+            // What most are: panels of B, and tiles of A.
+            if (width == 2 * LANES)
+                for (; left >= width; left -= width, from += piece, at += panel) {
+                    vector_store(at, vector_load_as(from, format, 0));
+                    vector_store(at + LANES, vector_load_as(from, format, LANES));
                 }
-            }
+            else if (width <= LANES && follows)
+                for (; left >= width; left -= width, from += piece, at += panel)
+                    vector_store(at, vector_load_as(from, format, 0));
+            for (; left > 0; left -= width, from += piece, at += panel)
+                pack_row(at, from, format, (int)(left < width ? left : width), width, follows);
         }
     }
 }

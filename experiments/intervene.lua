@@ -29,14 +29,16 @@
 -- three to six hours, and all that is said above is of the small one:
 --     mpbench run intervene --set size=paper --set lr=6e-4 --set warmup=1 -p mxfp8 --recipe norms=scaled,scales=floor
 -- As there, what high precision bears breaks at the small size; norms' weights alone do it
--- (--layer '*up=bf16' --layer '*down=bf16'); to leave norms alone averts it, and so does high
--- precision. Otherwise than there: the rate is 30 times as high and warmed up, so that it happens
--- within a minute, and not far below what bf16 bears (which leaves, too, after some 4,000 steps and
--- more, and at a rate of 2e-2 within 3,000 in one seed of five); it takes mxfp4; and activations
--- in bf16, a way back without rounding, or larger scales, avert nothing by themselves. For weights of
--- norms go down to 0.1 here, and it is how coarsely they are rounded that counts. There they keep
--- close below 1, where the rule clamps whole blocks to 0.875. That a run says of itself, too, though
--- at this size its loss stays that of bf16 within 2 %:
+-- (--layer '*up=bf16' --layer '*down=bf16'); to leave norms alone averts it, and so do high
+-- precision, and activations in bf16 that leave norms alone (recipe activations=bf16,norms=own: in
+-- the program published with it norms compute in bf16, and what they give is rounded in blocks).
+-- Otherwise than there: the rate is 30 times as high and warmed up, so that it happens within a
+-- minute, and not far below what bf16 bears (which leaves, too, after some 4,000 steps and more, and
+-- at a rate of 2e-2 within 3,000 in one seed of five); it takes mxfp4; and activations in bf16, a way
+-- back without rounding, or larger scales, avert nothing by themselves. For weights of norms go down to 0.1 here, and it is how
+-- coarsely they are rounded that counts. There they keep close below 1, where the rule clamps whole
+-- blocks to 0.875. That a run says of itself, too, though at this size its loss stays that of bf16
+-- within 2 %, and at rates of 6e-3 and 1e-2 in 20,000 steps of two seeds none left before bf16 did:
 --     mpbench run intervene -p mxfp8 --recipe norms=scaled,scales=floor --set lr=2e-3
 local mp = require "mp"
 local nn, F = mp.nn, mp.fn

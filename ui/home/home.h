@@ -91,7 +91,7 @@ typedef struct Home {
     PlotPoint *preview;
     int preview_count;
     bool preview_is_profile; // without losses, since it is of where the time of steps goes
-    Comparison *comparison; // of those that are chosen; NULL: fewer than two
+    Comparison *comparison;  // of those that are chosen; NULL: fewer than two
     char preview_text[COMPARE_TEXT_SIZE];
     double since_read, since_preview; // seconds
 } Home;

@@ -50,17 +50,27 @@ ALWAYS_INLINE bool rounds_at_once(Format format) {
 #endif
 }
 
+// Sums of earlier blocks of the depth are there where they are not gathered elsewhere.
+ALWAYS_INLINE bool adds_to_c(const GemmBlock *block) {
+    return block->accumulate || (!block->first && !block->partial);
+}
+
 // The sums' way out when nothing but additions and RELU lie on it, to whole vectors of C.
 ALWAYS_INLINE void finish_in_registers(const GemmBlock *block, const Tile *tile, const int rows,
                                        const int vectors, Vector sums[TILE_ROWS][TILE_VECTORS],
                                        const float *bias, const Format format) {
     int64_t at_c = tile->row * block->c_row + tile->column;
+    const float *partial = block->first ? NULL : block->partial;
+    if (partial)
+        partial += tile->row * block->partial_row + tile->column;
     Vector alpha = vector_all(block->alpha);
-    bool add_old = block->accumulate || !block->first;
+    bool add_old = adds_to_c(block);
     bool relu = block->last && block->activation == GEMM_ACTIVATION_RELU;
     UNROLL for (int i = 0; i < rows; i++, at_c += block->c_row) {
         UNROLL for (int j = 0; j < vectors; j++) {
             Vector value = alpha * sums[i][j];
+            if (partial)
+                value += vector_load(partial + i * block->partial_row + j * LANES);
             if (add_old)
                 value += vector_load_as(block->c, format, at_c + j * LANES);
             if (bias)
@@ -83,10 +93,7 @@ ALWAYS_INLINE void finish_format(const GemmBlock *block, const Tile *tile, int r
                                  const float *sums, int64_t sums_row, const float *bias,
                                  const Format format, const bool full) {
     const Vector alpha = vector_all(block->alpha);
-    const bool c_holds_sums = !block->partial;
-    const bool add_partial = block->partial && !block->first;
-    const bool to_partial = block->partial && !block->last;
-    const bool add_c = !to_partial && (block->accumulate || (c_holds_sums && !block->first));
+    const bool add_partial = block->partial && !block->first, add_c = adds_to_c(block);
     const GemmActivation activation = block->last ? block->activation : GEMM_ACTIVATION_NONE;
     for (int i = 0; i < rows; i++) {
         int64_t at_c = (tile->row + i) * block->c_row + tile->column;
@@ -96,10 +103,6 @@ ALWAYS_INLINE void finish_format(const GemmBlock *block, const Tile *tile, int r
             Vector value = alpha * vector_load(sums + i * sums_row + j);
             if (add_partial)
                 value += vector_load_some(block->partial, FORMAT_FP32, at_partial + j, count);
-            if (to_partial) {
-                vector_store_some(block->partial, FORMAT_FP32, at_partial + j, count, value);
-                continue;
-            }
             if (add_c)
                 value += vector_load_some(block->c, format, at_c + j, count);
             if (bias)
@@ -171,9 +174,13 @@ ALWAYS_INLINE void multiply_tile(const GemmBlock *block, const Tile *tile, const
                 .ahead = next->count > 0 ? next->b : STEPS_AHEAD * PANEL_COLUMNS};
     begin(&at, tile, 0, 0);
     // The sums end in memory that is far away as often as not. It is called for in time, a row with
-    // each of the first steps, as many calls at once would hold up the loads of A and B.
-    const int64_t c_size = gemm_bytes(block->c_format), c_row = block->c_row * c_size;
-    const char *c = (const char *)block->c + tile->row * c_row + tile->column * c_size;
+    // each of the first steps, as many calls at once would hold up the loads of A and B. Where the
+    // sums of several blocks of depth are gathered elsewhere it is those that are waited for.
+    const bool gathers = block->partial != NULL;
+    const int64_t c_size = gathers ? (int64_t)sizeof(float) : gemm_bytes(block->c_format);
+    const int64_t c_row = (gathers ? block->partial_row : block->c_row) * c_size;
+    const char *c = gathers ? (const char *)block->partial : (const char *)block->c;
+    c += tile->row * c_row + tile->column * c_size;
     int64_t k = block->depth, calls = k < rows ? k : rows;
     for (k -= calls; calls > 0; calls--, c += c_row) {
         __builtin_prefetch(c, 1);
@@ -259,10 +266,26 @@ static int tile_columns(const GemmBlock *block, int64_t column) {
     return (int)(left < PANEL_COLUMNS ? left : PANEL_COLUMNS);
 }
 
+// Where sums are gathered in fp32 beside C, all but the last block of the depth is a product that
+// ends there.
+static GemmBlock gathering(const GemmBlock *block) {
+    GemmBlock sums = *block;
+    sums.c = block->partial;
+    sums.c_format = FORMAT_FP32;
+    sums.c_row = block->partial_row;
+    sums.partial = NULL;
+    sums.accumulate = false;
+    return sums;
+}
+
 // The rows of C are written from left to right, those of some tiles together.
 static void multiply_block(const GemmBlock *block) {
-    bool in_c = block->c_format == FORMAT_FP32 || !block->partial;
-    bool simple = in_c && rounds_at_once(block->c_format) &&
+    if (block->partial && !block->last) {
+        const GemmBlock sums = gathering(block);
+        multiply_block(&sums);
+        return;
+    }
+    bool simple = rounds_at_once(block->c_format) &&
                   (!block->last || block->activation <= GEMM_ACTIVATION_RELU);
     bool has_bias = block->bias && block->last;
     Tile tile = {.a_row = block->a_row, .a_step = block->a_step};

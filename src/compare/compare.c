@@ -98,22 +98,23 @@ static void put_first(void *list, size_t size, int at) {
     memcpy(bytes, one, size);
 }
 
-// One that logged losses, if there is one: a profile of steps has none, nor what has just begun.
-// No run is in fp32: their number.
-static int best_in_fp32(const Comparison *comparison) {
-    int best = comparison->run_count;
-    for (int i = comparison->run_count - 1; i >= 0; i--)
-        if (strcmp(comparison->runs[i].precision, "fp32") == 0 &&
-            (best == comparison->run_count || comparison->losses[i].count > 0 ||
-             comparison->losses[best].count == 0))
+// The first that logged losses, one in fp32 rather: a profile of steps has none, nor what has just
+// begun. None has: the first in fp32.
+static int best_baseline(const Comparison *comparison) {
+    int best = 0, most = -1;
+    for (int i = 0; i < comparison->run_count; i++) {
+        const bool is_fp32 = strcmp(comparison->runs[i].precision, "fp32") == 0;
+        const int fit = 2 * (comparison->losses[i].count > 0) + is_fp32;
+        if (fit > most) {
+            most = fit;
             best = i;
+        }
+    }
     return best;
 }
 
-static void put_fp32_first(Comparison *comparison) {
-    int at = best_in_fp32(comparison);
-    if (at == comparison->run_count)
-        return;
+static void put_baseline_first(Comparison *comparison) {
+    int at = best_baseline(comparison);
     put_first(comparison->runs, sizeof *comparison->runs, at);
     put_first(comparison->losses, sizeof *comparison->losses, at);
     put_first(comparison->paces, sizeof *comparison->paces, at);
@@ -154,7 +155,7 @@ static Comparison *make(int count, const CompareOptions *options) {
 // All but the verdicts, for which the divergence must be settled.
 static bool compute(Comparison *comparison, Error *error) {
     if (comparison->options.prefers_fp32)
-        put_fp32_first(comparison);
+        put_baseline_first(comparison);
     return place_points(comparison, error) && compare_group_runs(comparison, error) &&
            fill_sides(comparison, error) && compare_tell_energy(comparison, error);
 }

@@ -46,7 +46,7 @@ typedef enum CompareToward {
 typedef struct CompareOptions {
     CompareAxis axis;
     double grams_per_kwh;  // of CO2; NaN: unknown
-    bool prefers_fp32;     // the first run in fp32, one with losses rather, is put before the others
+    bool prefers_fp32;     // the first in fp32 is put before the others; one without losses is not
     const char *series;    // what is compared as the loss; NULL: "loss", else what all of them log
     bool takes_any_series; // what some of the runs lack, too
     double watts;          // what a run takes whose energy nobody measured; 0: unknown

@@ -101,21 +101,22 @@ static bool places_pay(const ConvProblem *problem, bool low, bool pairs) {
     if (problem->channels < FEW_CHANNELS || problem->filters < FEW_CHANNELS)
         return false;
     const bool strided = is_strided(problem), converted = low && !pairs;
-    const bool is_slow = converted || isa_level() < ISA_AVX512; // the library there
+    const bool library_is_slow = converted || isa_level() == ISA_AVX2;
     if (problem->pass == CONV_BACKWARD_WEIGHT) {
         const bool shared =
             problem->kernel[0] * problem->kernel[1] >= 4 * problem->stride[0] * problem->stride[1];
         return width <= SMALL || (shared && (strided || converted));
     }
-    return strided ? width <= SMALL || is_slow : width <= SMALL && pairs;
+    return strided ? width <= SMALL || library_is_slow : width <= SMALL && pairs;
 }
 
-// Where Winograd's way was measured to be faster than all others: by as many multiplications more
-// that those take. `pairs` of bf16 are multiplied twice as fast as what it multiplies, and the sums
-// that gradients of weights are of take it through more memory than the others.
+// Where Winograd's way was measured to be faster than all others, which take so many times its
+// multiplications: `pairs` of bf16 are multiplied twice as fast as what it multiplies, and on small
+// images gradients of weights are sums of few squares, whose parts pass through memory.
 static bool winograd_pays(const Device *device, const ConvProblem *problem,
                           const ConvArrays *arrays, bool pairs) {
-    const double fewest = pairs ? 2.7 : problem->pass == CONV_BACKWARD_WEIGHT ? 1.6 : 1.3;
+    const bool is_short = problem->pass == CONV_BACKWARD_WEIGHT && problem->out_size[1] < NARROW;
+    const double fewest = pairs ? 2.7 : is_short ? 1.6 : 1.3;
     return conv_winograd_can(problem, arrays) &&
            conv_winograd_saves(device, problem, arrays) > fewest;
 }

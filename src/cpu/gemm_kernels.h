@@ -33,7 +33,8 @@ typedef struct GemmBlock {
     const GemmWord *b;       // panel after panel as packed; or rows in place
     int64_t b_step, b_panel; // along the depth, and from panel to panel
     float alpha;
-    // Sums so far, when the depth is cut and C cannot hold them; NULL otherwise.
+    // Sums so far, when the depth is cut and C cannot hold them; NULL otherwise. The first block
+    // reads none, the last writes none, and C is that one's alone.
     float *partial;
     int64_t partial_row;
     bool first, last; // stretch of the depth

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Operations again as on processors with less than this one has: our kernels and the library's convolutions
-# take other ways there. One line for each level: with plain AVX-512 all operations, with less than AVX2 those
-# whose loops are written for each width of vectors (all where MPBENCH_SOAK is set).
+# take other ways there. One line for each level: with plain AVX-512 all operations, with AVX2 convolutions, with
+# less than AVX2 those whose loops are written for each width of vectors (all where MPBENCH_SOAK is set).
 set -u
 mpbench=${MPBENCH:-build/mpbench}
 written="batch_norm batch_norm_backward batch_norm_infer max_pool2d max_pool2d_backward avg_pool2d avg_pool2d_backward
@@ -25,6 +25,7 @@ again() { # LEVEL OPERATION..
 again base $written
 if "$mpbench" doctor --json | grep -q '"isa":"\(avx512\|avx512bf16\|spr\)"'; then
     again avx512
+    again avx2 conv2d conv2d_backward_input conv2d_backward_weight
 else
     echo "skip conformance as with MPBENCH_ISA=avx512: this processor has no AVX-512"
 fi

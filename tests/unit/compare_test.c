@@ -40,21 +40,28 @@ static void fp32_is_the_baseline_where_it_is_preferred(void) {
 }
 
 // A profile is a run, too, and of fp32 as often as not.
-static void fp32_without_losses_is_no_baseline_beside_one_that_has_them(void) {
-    Error error;
-    for (int with_loss = 0; with_loss < 2; with_loss++) {
+static void what_has_no_losses_is_no_baseline_beside_what_has(void) {
+    static const struct {
+        bool has_losses[3]; // of bf16, a profile in fp32, and fp32
+        const char *first;
+    } cases[] = {{{true, false, true}, "a1"},
+                 {{true, false, false}, "b1"},
+                 {{false, false, true}, "a1"},
+                 {{false, false, false}, "profile"}};
+    static const int planted[] = {1, 0, 0};
+    for (size_t at = 0; at < sizeof cases / sizeof *cases; at++) {
+        Error error;
         RunRecord *runs = calloc(3, sizeof *runs);
         CompareCurve *curves = calloc(3, sizeof *curves);
-        const Planted *planted[] = {&six[1], &six[0], &six[0]};
-        for (int i = 0; i < 3; i++)
-            runs[i] = planted_record(planted[i]);
+        for (int i = 0; i < 3; i++) {
+            runs[i] = planted_record(&six[planted[i]]);
+            if (cases[at].has_losses[i])
+                curves[i] = planted_curve(&six[planted[i]]);
+        }
         snprintf(runs[1].name, sizeof runs[1].name, "profile");
-        curves[0] = planted_curve(planted[0]);
-        if (with_loss)
-            curves[2] = planted_curve(planted[2]);
         CompareOptions options = {.grams_per_kwh = NAN, .prefers_fp32 = true};
         Comparison *comparison = compare_records(runs, curves, 3, &options, &error);
-        CHECK_TEXT(comparison->runs[0].name, with_loss ? "a1" : "profile");
+        CHECK_TEXT(comparison->runs[0].name, cases[at].first);
         compare_free(comparison);
     }
 }
@@ -280,7 +287,7 @@ static void an_axis_has_its_name(void) {
 int main(void) {
     RUN_TEST(runs_that_differ_in_seed_alone_are_one_group);
     RUN_TEST(fp32_is_the_baseline_where_it_is_preferred);
-    RUN_TEST(fp32_without_losses_is_no_baseline_beside_one_that_has_them);
+    RUN_TEST(what_has_no_losses_is_no_baseline_beside_what_has);
     RUN_TEST(speed_is_told_by_samples_where_both_count_them);
     RUN_TEST(memory_is_unknown_before_the_first_step);
     RUN_TEST(the_same_seed_again_is_a_group_of_its_own);

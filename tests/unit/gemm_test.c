@@ -31,8 +31,8 @@ static void check_sizes(RunFunction run) {
 // Beyond one block of the depth, of the rows and of the columns.
 static void check_large(RunFunction run) {
     static const int64_t shapes[][3] = {
-        {150, 96, 1100}, {1000, 70, 400}, {600, 1100, 33}, {33, 1200, 700}};
-    for (int shape = 0; shape < 4; shape++)
+        {150, 96, 1100}, {1000, 70, 400}, {600, 1100, 33}, {33, 1200, 700}, {37, 83, 3300}};
+    for (int shape = 0; shape < 5; shape++)
         for (int c = 0; c < FORMATS; c++) {
             Format format = formats[random_next() % FORMATS];
             Case test = {.rows = shapes[shape][0],
@@ -45,7 +45,7 @@ static void check_large(RunFunction run) {
                          .b_layout = (Layout)(random_next() % 2),
                          .accumulate = (shape + c) % 2,
                          .bias = true,
-                         .activation = GEMM_ACTIVATION_RELU,
+                         .activation = (GemmActivation)((shape + c) % GEMM_ACTIVATION_COUNT),
                          .threads = 1 + (shape + c) % 3,
                          .products = 1};
             check_case(&test, run);

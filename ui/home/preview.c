@@ -85,6 +85,7 @@ void home_read_preview(Ui *ui) {
     free(home->preview);
     home->preview = NULL;
     home->preview_count = 0;
+    home->preview_is_profile = false;
     home->preview_text[0] = 0;
     compare_free(home->comparison);
     home->comparison = NULL;
@@ -159,7 +160,8 @@ void home_draw_preview(Ui *ui, Area area, bool focused) {
                  home->chosen_count > 1 ? "c compares · esc: none"
                                         : "one more, then c · esc: none");
     } else if (home->run) {
-        snprintf(title, sizeof title, "loss of run %lld", (long long)home->run);
+        snprintf(title, sizeof title, "%s of run %lld",
+                 home->preview_is_profile ? "profile" : "loss", (long long)home->run);
         snprintf(right, sizeof right, "enter opens · space chooses");
     }
     Area inside = area_box(area, title, right, focused);

@@ -50,7 +50,7 @@ ALWAYS_INLINE bool rounds_at_once(Format format) {
 #endif
 }
 
-// Sums of earlier blocks of the depth are there where they are not gathered elsewhere.
+// C is added where the caller asks for it, or where earlier blocks of the depth left their sums.
 ALWAYS_INLINE bool adds_to_c(const GemmBlock *block) {
     return block->accumulate || (!block->first && !block->partial);
 }
@@ -88,7 +88,8 @@ ALWAYS_INLINE int columns_at(const Tile *tile, int column) {
     return left < LANES ? left : LANES;
 }
 
-// Every other way out: edges, narrow formats, partial sums, activations. `sums` are in memory.
+// Every other way out: edges, formats without an instruction, other activations than RELU. `sums`
+// are in memory.
 ALWAYS_INLINE void finish_format(const GemmBlock *block, const Tile *tile, int rows,
                                  const float *sums, int64_t sums_row, const float *bias,
                                  const Format format, const bool full) {
@@ -174,9 +175,9 @@ ALWAYS_INLINE void multiply_tile(const GemmBlock *block, const Tile *tile, const
                 .ahead = next->count > 0 ? next->b : STEPS_AHEAD * PANEL_COLUMNS};
     begin(&at, tile, 0, 0);
     // The sums end in memory that is far away as often as not. It is called for in time, a row with
-    // each of the first steps, as many calls at once would hold up the loads of A and B. Where the
-    // sums of several blocks of depth are gathered elsewhere it is those that are waited for.
-    const bool gathers = block->partial != NULL;
+    // each of the first steps, as many calls at once would hold up the loads of A and B. Where
+    // earlier blocks of the depth left theirs elsewhere, it is those that are waited for.
+    const bool gathers = block->partial && !block->first;
     const int64_t c_size = gathers ? (int64_t)sizeof(float) : gemm_bytes(block->c_format);
     const int64_t c_row = (gathers ? block->partial_row : block->c_row) * c_size;
     const char *c = gathers ? (const char *)block->partial : (const char *)block->c;
@@ -268,7 +269,7 @@ static int tile_columns(const GemmBlock *block, int64_t column) {
 
 // Where sums are gathered in fp32 beside C, all but the last block of the depth is a product that
 // ends there.
-static GemmBlock gathering(const GemmBlock *block) {
+static GemmBlock block_of_sums(const GemmBlock *block) {
     GemmBlock sums = *block;
     sums.c = block->partial;
     sums.c_format = FORMAT_FP32;
@@ -281,7 +282,7 @@ static GemmBlock gathering(const GemmBlock *block) {
 // The rows of C are written from left to right, those of some tiles together.
 static void multiply_block(const GemmBlock *block) {
     if (block->partial && !block->last) {
-        const GemmBlock sums = gathering(block);
+        const GemmBlock sums = block_of_sums(block);
         multiply_block(&sums);
         return;
     }

@@ -36,12 +36,14 @@ ALWAYS_INLINE void pack_rows(GemmWord *to, int width, const GemmSource *source, 
     const int64_t sweep = (int64_t)PANELS_AT_ONCE * width, panel = width * depth;
     const int64_t piece = width * gemm_bytes(format);
     const int64_t step = source->step_stride * gemm_bytes(format);
+    // What a vector writes beyond a row of a panel is the next row, or nobody's.
+    const bool fits = 2 * width >= LANES || lines <= width;
     for (int64_t first = 0; first < lines; first += sweep) {
         const int64_t here = lines - first < sweep ? lines - first : sweep;
         const char *row = source_at(source, first, 0);
         GemmWord *out = to + first * depth;
         for (int64_t k = 0; k < depth; k++, row += step, out += width) {
-            const bool follows = (depth - 1 - k) * source->step_stride >= LANES - 1;
+            const bool follows = (depth - 1 - k) * source->step_stride >= LANES - 1 && fits;
             // Rows are too short and too far apart for the processor to see where this leads.
             for (int64_t i = 0; i < here * gemm_bytes(format); i += 64)
                 __builtin_prefetch(row + ROWS_AHEAD * step + i);

@@ -348,7 +348,7 @@ void profile_end(Engine *engine, OpId op, Tensor *const *inputs, int input_count
     ProfileNote note = profile->noted; // looking calls kernels too
     bool is_known = engine->layer < profile->layers, is_outer = --profile->depth == 0;
     const bool copies = op == OP_cast && output && inputs[0]->view.format == output->view.format;
-    const bool is_cast = op == OP_cast && !copies;
+    const bool is_cast = converts((int)op) && !copies;
     span_close(engine, profile, began.span,
                (ProfileSpan){.layer = is_outer && is_known ? engine->layer : -1,
                              .is_cast = is_cast,

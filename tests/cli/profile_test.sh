@@ -156,6 +156,14 @@ expect_out '"run": *"kept"'
 expect_out '"layer": *"wide", *"operation": *null, *"direction": *null, *"format": *"bf16"'
 end
 
+begin "a run counts the rounding of factors among its casts, as a profile does"
+run run "$folder/two.lua" -d cpu -p mxfp8 --threads 1 --set steps=150 --name scaled --quiet --db "$folder/scaled.db"
+expect_status 0
+run profile scaled --json --db "$folder/scaled.db"
+share=$(numbers share | tail -n 1)
+echo "$share" | awk '{ exit !($1 > 0.02) }' || fail "casts take $share of a step"
+end
+
 begin "a profile is kept as a run, which prints it again without training"
 run profile "$folder/two.lua" -d cpu -p bf16 --threads 1 --steps 5
 expect_status 0

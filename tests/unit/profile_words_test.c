@@ -118,6 +118,11 @@ static void casts_name_where_most_of_them_are(void) {
     begin();
     add_cast("conv1", 0.01);
     CHECK(strstr(said(), "casts between") == NULL);
+    begin();
+    for (const char *layer = "abc"; *layer; layer++)
+        add((char[]){*layer, 0}, "forward", OP_scale_factor, 0.04);
+    report.cast_seconds = 0.12;
+    CHECK_CONTAINS(said(), "casts take 12 %, in many layers: most is scale_factor, the rounding");
 }
 
 static void what_lies_between_and_what_is_the_steps_is_told(void) {

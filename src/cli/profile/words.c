@@ -107,17 +107,31 @@ static void say_cast_in(ProfileReport *report, const ProfileRow *most) {
         percent(report, most->seconds), what, remedy);
 }
 
+// Of what casts take, in rounding factors of products.
+static double rounding_seconds(const ProfileReport *report) {
+    double seconds = 0;
+    for (int i = 0; i < report->row_count; i++)
+        if (report->rows[i].work == OP_scale_factor)
+            seconds += report->rows[i].seconds;
+    return seconds;
+}
+
 static void say_casts(ProfileReport *report) {
     const ProfileRow *most = longest_cast(report);
     if (!(profile_share(report, report->cast_seconds) >= worth_saying.casts))
         return;
     if (most && most->seconds > report->cast_seconds / 2)
         say_cast_in(report, most);
+    else if (rounding_seconds(report) > report->cast_seconds / 2)
+        say(report,
+            "casts take %.0f %%, in many layers: most is scale_factor, the rounding of what "
+            "products multiply to scaled elements; larger layers have less of it for their work, "
+            "layers in bf16 none",
+            percent(report, report->cast_seconds));
     else
         say(report,
             "casts between formats take %.0f %%, in many places: where products in low formats "
-            "meet "
-            "norms, sums and losses in fp32; larger layers have fewer of them for their work",
+            "meet norms, sums and losses in fp32; larger layers have fewer of them for their work",
             percent(report, report->cast_seconds));
 }
 

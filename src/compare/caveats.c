@@ -159,7 +159,7 @@ static bool warn_of_forks(Comparison *comparison) {
             continue;
         if (!warn(comparison,
                   "%s is a fork of run %" PRId64
-                  ": its time, energy and lowest loss are of its own "
+                  ": its time, energy, most memory and lowest loss are of its own "
                   "steps, those after step %" PRId64 ".",
                   run->name, run->parent, run->parent_step))
             return false;

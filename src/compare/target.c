@@ -62,10 +62,11 @@ bool compare_read_reach(Store *store, Comparison *comparison, int run, Error *er
     const int at = done ? first_to_reach(comparison, &curve) : -1;
     if (at >= 0) {
         const double step = (double)(curve.points[at].step + curve.points[at].width - 1);
-        comparison->reached[run] = (CompareReach){
-            step,
-            curve.x ? curve.x[at] : compare_axis_of_step(record, COMPARE_BY_SECONDS, step),
-        };
+        double seconds =
+            curve.x ? curve.x[at] : compare_axis_of_step(record, COMPARE_BY_SECONDS, step);
+        if (record->parent_step > 0) // its steps are counted from where its parent began
+            seconds = NAN;
+        comparison->reached[run] = (CompareReach){step, seconds};
     }
     free(curve.points);
     free(curve.x);
@@ -123,9 +124,14 @@ void compare_say_target(const Comparison *comparison, int group, char text[COMPA
     if (members > 1)
         snprintf(seeds, sizeof seeds, ", %d of %d seeds,", reached, members);
     Phrase phrase = phrase_begin(text, COMPARE_TEXT_SIZE);
-    phrase_add(&phrase, "%s%s came to %.63s %s %.4g after %s steps, %s s%s", side->label, seeds,
+    phrase_add(&phrase, "%s%s came to %.63s %s %.4g after %s steps", side->label, seeds,
                options->target, sign, options->target_value,
-               mean_text(steps, &side->target_steps, true),
-               mean_text(seconds, &side->target_seconds, false), slowed ? slowed : "");
+               mean_text(steps, &side->target_steps, true));
+    if (side->target_seconds.count == 0) {
+        phrase_add(&phrase, ", of which its parent had the first: how long is not told of a fork.");
+        return;
+    }
+    phrase_add(&phrase, ", %s s%s", mean_text(seconds, &side->target_seconds, false),
+               slowed ? slowed : "");
     tell_time(side, baseline, &phrase);
 }

@@ -1,5 +1,6 @@
 // Norms whose weights are rounded in blocks: how many of them the blocks' scales do not hold.
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -52,6 +53,17 @@ static Format format_of(const Run *run, const Tensor *tensor) {
     return is_power ? format : FORMAT_COUNT;
 }
 
+// Enough not to tell it as a power of two that it is below: 0.99999 as 1, which saturates nowhere.
+static int digits_of(double number) {
+    enum { FEWEST = 4, MOST = 9 };
+    char text[32];
+    int digits = FEWEST;
+    do
+        snprintf(text, sizeof text, "%.*g", digits, number);
+    while (ilogb(strtod(text, NULL)) != ilogb(number) && ++digits < MOST);
+    return digits;
+}
+
 static void check(Run *run, const Tensor *tensor, Format format) {
     const double worth_saying = 0.25;
     const int64_t count = tensor_count(tensor);
@@ -61,12 +73,13 @@ static void check(Run *run, const Tensor *tensor, Format format) {
         const char *layer = run_layer_of(run, tensor);
         if (found.count >= worth_saying * found.number)
             run_diagnose(run, DIAGNOSIS_SATURATED, layer,
-                         "%.0f %% of %.60s saturate in %s, and %.4g is taken for %.4g: by the "
+                         "%.0f %% of %.60s saturate in %s, and %.*g is taken for %.4g: by the "
                          "standard's rule scales do not hold the largest of a block: --recipe "
                          "norms=own or --layer %.60s=bf16 leaves them as they are, scales=up "
                          "holds it and rounds them still",
                          100 * found.count / found.number, run_name_of(tensor), format_name(format),
-                         found.asked, found.worth, layer[0] ? layer : "NAME");
+                         digits_of(found.asked), found.asked, found.worth,
+                         layer[0] ? layer : "NAME");
     }
     free(weights);
 }

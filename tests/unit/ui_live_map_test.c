@@ -166,7 +166,7 @@ static void a_cell_is_as_dense_as_its_layer_lost(void) {
     CHECK_INT(row_named(ui, "blocks.2.flat"), -1); // it has no gradients
     CHECK_INT(live_of(ui)->map.row_count, 5);
     const char *text = frame_text(&ui->frame);
-    CHECK_CONTAINS(text, "░ to 1 %  ▒ to 5 %  ▓ to 25 %  █ more  0 all zero  × inf/nan");
+    CHECK_CONTAINS(text, "░ to 1 %  ▒ to 5 %  ▓ to 25 %  █ more  0 all zero  × over");
     CHECK_CONTAINS(text, "all 0");
     CHECK_CONTAINS(text, "embed         fp32");
     close_screen(ui);
@@ -180,7 +180,7 @@ static void the_cursor_reads_the_step_it_is_on(void) {
     live_go_to_step(ui, live_of(ui), 35);
     const char *text = draw_screen(ui, 120, 36, false);
     CHECK_CONTAINS(text, "at step 35");
-    CHECK_CONTAINS(text, "blocks.1.down: 20.0 % flushed, 0.0 % inf/nan, 0.0 % zero");
+    CHECK_CONTAINS(text, "blocks.1.down: 20.0 % flushed, 0.0 % over, 0.0 % zero");
     screen_live.request(ui, REQUEST_LEFT);
     draw_screen(ui, 120, 36, false);
     CHECK_INT(live_of(ui)->view.cursor, 34);

@@ -178,7 +178,8 @@ static void draw_format(const Live *live, Area area, int column, int row, int la
         area_put(area, at, row, style_of(INK_WARN), GLYPH_ARROW);
         area_text_cut(area, at + 1, row, 4, style_of(live_ink(pending)), pending);
     } else { // of then it is not known who chose the format
-        area_text_cut(area, column + 5, row, 4, style_of(is_set ? INK_BRIGHT : INK_DIM),
+        int word = at < column + 5 ? column + 5 : column + 6; // mxfp4 and nvfp4 leave no gap
+        area_text_cut(area, word, row, 4, style_of(is_set ? INK_BRIGHT : INK_DIM),
                       is_past  ? "–"
                       : is_set ? "set"
                                : "auto");
@@ -291,7 +292,7 @@ static void draw_head(Area area, const Columns *columns) {
     area_text_right(area, columns->zero, 0, style, "zero");
     area_text_right(area, columns->flushed, 0, style, "flushed");
     area_text_right(area, columns->subnormal, 0, style, "subn.");
-    area_text_right(area, columns->broken, 0, style, "inf/nan");
+    area_text_right(area, columns->broken, 0, style, "over");
     if (columns->ratio >= 0)
         area_text_right(area, columns->ratio, 0, style, area.frame->ascii ? "dw/w" : "Δ/w");
     if (columns->time >= 0)

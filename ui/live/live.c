@@ -206,14 +206,14 @@ static const char *explain(PanelId panel) {
         [PANEL_LAYERS] =
             "One line a layer: the format it computes in, where the exponents of its gradients "
             "lie, which share of them was zero already, which its format rounds to zero at this "
-            "loss scale (flushed) or keeps with fewer digits (subnormal), which is not finite, how "
-            "far a step moves its weights, and its share of the time. In a format that has scales "
-            "of its own, flushed and subnormal are of what the layer multiplies (activations, "
-            "weights or gradients, which lose most), counted now and then at those scales. Space "
-            "gives the layer the next format while the run goes on, b the next of those that share "
-            "scales (fp8, mxfp8, "
-            "nvfp4), a gives it back to the policy, u takes that back; "
-            "red is what is wrong: over 5 % flushed, nothing left but zeros, not finite.",
+            "loss scale (flushed) or keeps with fewer digits (subnormal), which is inf or nan "
+            "(over), how far a step moves its weights, and its share of the time. In a format that "
+            "has scales of its own, flushed, subnormal and over, what saturates, are of what the "
+            "layer multiplies (activations, weights or gradients, which lose most), counted now "
+            "and then at those scales. Space gives the layer the next format while the run goes "
+            "on, b the next of those that share scales (fp8, mxfp8, nvfp4), a gives it back to the "
+            "policy, u takes that back; red is what is wrong: over 5 % flushed, nothing left but "
+            "zeros, inf or nan.",
         [PANEL_HISTOGRAM] =
             "How many gradients of the selected layer lie at each power of two, in true values "
             "(unscaled); the line below is the range of its format at this loss scale: dots are "
@@ -240,7 +240,8 @@ static const char *explain(PanelId panel) {
         [PANEL_MAP] =
             "A row a layer, a column some steps: the denser a cell, the larger the share of the "
             "layer's gradients that its format lost there (flushed to zero, overflowed, or not "
-            "finite at all), the limits are below; of several steps or layers it shows the worst. "
+            "finite at all: over), the limits are below; of several steps or layers it shows the "
+            "worst. "
             "Left and right move the step cursor, up and down the layer, and enter goes there. "
             "Space folds the block around a layer, enter opens one, v shows fewer parts of all "
             "names; / finds a layer, o sorts by what is lost or as the model has them.",

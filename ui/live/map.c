@@ -27,7 +27,7 @@ static const Shade shades[] = {
     {1, GLYPH_BLOCK_FULL, '#', INK_BAD, "more"},
 };
 static const Shade gone = {1, '0', '0', INK_BAD, "all zero"};
-static const Shade broken = {1, GLYPH_CROSS, 'x', INK_BAD, "inf/nan"};
+static const Shade broken = {1, GLYPH_CROSS, 'x', INK_BAD, "over"};
 enum { SHADES = sizeof shades / sizeof *shades };
 
 static const Shade *shade_of(const MapCell *cell) {
@@ -212,8 +212,8 @@ static void say_selected(const Live *live, Area area, int row) {
     if (own.is_known)
         snprintf(of, sizeof of, " of its %ss", own.of->role);
     live_say_steps(among, sizeof among, &live->data.layers[layer]);
-    snprintf(text, sizeof text, "%s%s%s: %s%s flushed, %s inf/nan, %s zero", map->names[layer],
-             count, among, word_share(shares.flushed).text, of, word_share(shares.broken).text,
+    snprintf(text, sizeof text, "%s%s%s: %s%s flushed, %s over, %s zero", map->names[layer], count,
+             among, word_share(shares.flushed).text, of, word_share(shares.broken).text,
              word_share(shares.zero).text);
     area_text_cut(area, 0, row, area.width, style_of(INK_BRIGHT), text);
 }

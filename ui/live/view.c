@@ -261,13 +261,12 @@ static void copy_line(Ui *ui, const Live *live) {
         live_clean(name, sizeof name, live->data.record.layers[layer].name);
         Format format = live_own_format(live, layer);
         WhatIfShares shares = live_shares(live, layer);
-        snprintf(
-            line, sizeof line,
-            "%s in %s: %s zero, %s flushed, %s subnormal, %s not finite at scale %s, step %lld",
-            name, format == FORMAT_COUNT ? "?" : format_name(format), word_share(shares.zero).text,
-            word_share(shares.flushed).text, word_share(shares.subnormal).text,
-            word_share(shares.broken).text, word_scale(live->data.used_scale).text,
-            (long long)live->data.step);
+        snprintf(line, sizeof line,
+                 "%s in %s: %s zero, %s flushed, %s subnormal, %s over at scale %s, step %lld",
+                 name, format == FORMAT_COUNT ? "?" : format_name(format),
+                 word_share(shares.zero).text, word_share(shares.flushed).text,
+                 word_share(shares.subnormal).text, word_share(shares.broken).text,
+                 word_scale(live->data.used_scale).text, (long long)live->data.step);
     }
     if (!line[0])
         return;

@@ -141,11 +141,13 @@ static int64_t add_run_with_options(Store *store) {
     static const RecordOption options[] = {
         {"precision", "fp16"}, {"epochs", "2"}, {"set", "width=16"}, {"tag", "mine"}};
     RunRecord record = some_run("fashion-cnn", "fp16");
-    RecordLayer layer = {.name = "conv1", .parent = -1, .precision = "fp16", .set = "auto"};
+    RecordLayer layers[] = {// of which somebody switched one
+                            {.name = "conv1", .parent = -1, .precision = "fp16", .set = "auto"},
+                            {.name = "head", .parent = -1, .precision = "bf16", .set = "bf16"}};
     snprintf(record.script_path, sizeof record.script_path, "here/cnn.lua");
     record.threads = 2;
     record.seed = 5;
-    CHECK_DONE(record_set_layers(&record, &layer, 1, &error) &&
+    CHECK_DONE(record_set_layers(&record, layers, 2, &error) &&
                record_set_options(&record, options, 4, &error) &&
                store_add_run(store, &record, NULL, 0, &error));
     int64_t run = record.id;
@@ -168,7 +170,7 @@ static void enter_measures_one_as_the_run_was_trained(void) {
     CHECK_CONTAINS(draw_screen(ui, 160, 36, true), "is being measured");
     CHECK(has_asked(asked));
     CHECK_TEXT(asked, "profile here/cnn.lua --quiet --device cpu --seed 5 --threads 2 "
-                      "--precision fp16 --set width=16 --db h.db\n");
+                      "--precision fp16 --set width=16 --layer head=bf16 --db h.db\n");
     profile_run(store, run);
     for (int i = 0; i < 2000 && live_of(ui)->profile.process != 0; i++) {
         const struct timespec moment = {.tv_nsec = 10000000};

@@ -143,13 +143,28 @@ static bool is_of_profiles(const char *option) {
     return false;
 }
 
-enum { MOST_OPTIONS = 200, OPTION_SIZE = RECORD_NAME_SIZE + 4 };
+enum { MOST_OPTIONS = 200, OPTION_SIZE = RECORD_NAME_SIZE + 4, MOST_SET = 200 };
 
 typedef struct Measuring {
     char seed[24], threads[16];
     char names[MOST_OPTIONS][OPTION_SIZE];
-    const char *arguments[16 + 2 * MOST_OPTIONS];
+    char set[MOST_SET][OPTION_SIZE + 16];
+    const char *arguments[16 + 2 * MOST_OPTIONS + 2 * MOST_SET];
 } Measuring;
+
+// What layers are set to by now, which is more than options say where somebody switched them.
+static const char **write_layers(const RunRecord *run, Measuring *measuring, const char **next) {
+    for (int i = 0, count = 0; i < run->layer_count && count < MOST_SET; i++) {
+        const RecordLayer *layer = &run->layers[i];
+        if (!layer->set[0] || strcmp(layer->set, "auto") == 0)
+            continue;
+        snprintf(measuring->set[count], sizeof measuring->set[count], "%s=%s", layer->name,
+                 layer->set);
+        *next++ = "--layer";
+        *next++ = measuring->set[count++];
+    }
+    return next;
+}
 
 static void write_arguments(const RunRecord *run, Measuring *measuring) {
     const char **next = measuring->arguments;
@@ -175,7 +190,7 @@ static void write_arguments(const RunRecord *run, Measuring *measuring) {
         if (option->value[0])
             *next++ = option->value;
     }
-    *next = NULL;
+    *write_layers(run, measuring, next) = NULL;
 }
 
 void live_profile_measure(Ui *ui, Live *live) {

@@ -91,8 +91,8 @@ static const Command commands[] = {
      0, CLI_MAX_OPERANDS, command_ls},
     {"show", FOR_SHOW, "RUN", "all that is known of one run",
      "RUN is its number, its name or a unique beginning of it, @last, @last:fp16 (the last one of\n"
-     "that precision or status) or @last:EXPERIMENT. In its place scan:N or scan:last\n"
-     "prints a scan as `mpbench scan` did.\n"
+     "that precision or status, a profile only where no training is) or @last:EXPERIMENT. In its\n"
+     "place scan:N or scan:last prints a scan as `mpbench scan` did.\n"
      "\n"
      "`memory` is the most at once, then the most of each purpose, which need not be of one "
      "moment:\n"

@@ -9,6 +9,7 @@
 #include "base/spelling.h"
 #include "number/format.h"
 #include "store/runs.h"
+#include "store/step_profile.h"
 #include "store/store_private.h"
 
 enum { CANDIDATES = 5 };
@@ -89,20 +90,34 @@ static bool fail_name(Store *store, const char *text, Error *error) {
 
 // ---- @last --------------------------------------------------------------------------------------
 
+enum { PROFILES = 256 }; // that are known as such
+
 typedef struct LastRun {
-    const char *wanted; // NULL: any
-    int64_t id;
+    const char *wanted;  // NULL: any
+    int64_t id, profile; // of a training; of a profile, which is taken where there is none
+    int64_t profiles[PROFILES];
+    int profile_count;
 } LastRun;
+
+static bool is_profile(const LastRun *last, int64_t id) {
+    for (int i = 0; i < last->profile_count; i++)
+        if (last->profiles[i] == id)
+            return true;
+    return false;
+}
 
 static bool is_last(void *context, RunRecord *record, bool *enough, Error *error) {
     (void)error;
     LastRun *last = context;
     const char *wanted = last->wanted;
-    *enough = !wanted || strcmp(record->precision, format_usual_name(wanted)) == 0 ||
-              spelling_is_same(record->experiment, wanted) ||
-              strcmp(run_status_name(record->status), wanted) == 0;
+    const bool is_wanted = !wanted || strcmp(record->precision, format_usual_name(wanted)) == 0 ||
+                           spelling_is_same(record->experiment, wanted) ||
+                           strcmp(run_status_name(record->status), wanted) == 0;
+    *enough = is_wanted && !is_profile(last, record->id);
     if (*enough)
         last->id = record->id;
+    else if (is_wanted && last->profile == 0)
+        last->profile = record->id;
     return true;
 }
 
@@ -130,11 +145,15 @@ static bool find_last(Store *store, const char *text, int64_t *id, Error *error)
         return error_fail(
             error, ERROR_USAGE,
             "%.60s: write @last, or @last: and a precision, a status or an experiment", text);
-    LastRun last = {rest[0] ? rest + 1 : NULL, 0};
+    LastRun last = {.wanted = rest[0] ? rest + 1 : NULL};
+    // The very last run may well be a profile: who names what it is in means trainings.
+    if (last.wanted &&
+        !store_list_step_profiles(store, last.profiles, PROFILES, &last.profile_count, error))
+        return false;
     if (!store_visit_runs(store, &(RunVisitor){&last, is_last}, error))
         return false;
-    *id = last.id;
-    return last.id != 0 || fail_last(store, last.wanted, error);
+    *id = last.id ? last.id : last.profile;
+    return *id != 0 || fail_last(store, last.wanted, error);
 }
 
 // In a damaged file the list of names may be what is lost.

@@ -60,6 +60,27 @@ static void the_newest_are_listed_first(void) {
     store_close(store);
 }
 
+// Nobody who asks for the last run in bf16 means one that was only profiled.
+static void trainings_are_the_last_before_profiles(void) {
+    Store *store = fresh_store("p.db");
+    const StepProfile profile = some_profile(1);
+    const int64_t training = add_run(store, some_run("a", "bf16"));
+    const int64_t profiled = add_run(store, some_run("a", "bf16"));
+    const int64_t alone = add_run(store, some_run("a", "fp16"));
+    CHECK_DONE(store_put_step_profile(store, profiled, &profile, &error) &&
+               store_put_step_profile(store, alone, &profile, &error));
+    const struct {
+        const char *text;
+        int64_t id;
+    } asked[] = {{"@last:bf16", training}, {"@last:fp16", alone}, {"@last", alone}};
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        int64_t id = 0;
+        CHECK_DONE(store_find_run(store, asked[i].text, &id, &error));
+        CHECK_INT(id, asked[i].id);
+    }
+    store_close(store);
+}
+
 static void more_parts_than_are_kept_are_one_sum(void) {
     Store *store = fresh_store("p.db");
     int64_t run = add_run(store, some_run("a", "bf16"));
@@ -99,6 +120,7 @@ int main(void) {
     atexit(remove_folder);
     RUN_TEST(it_is_read_back_and_goes_with_its_run);
     RUN_TEST(the_newest_are_listed_first);
+    RUN_TEST(trainings_are_the_last_before_profiles);
     RUN_TEST(more_parts_than_are_kept_are_one_sum);
     RUN_TEST(files_of_before_take_it_too);
     return test_end();

@@ -28,8 +28,7 @@ static const struct {
 };
 
 static const char *derivatives_of(OpId op) {
-    const GradientInfo *info = gradient_table[op];
-    return !info->rule ? "none" : info->once ? "once" : "any";
+    return gradient_table[op]->rule ? "any" : "none";
 }
 
 static void print_operations(void) {
@@ -45,9 +44,8 @@ static void print_operations(void) {
     puts("\nA layer set to fp32 (--layer NAME=fp32) gives all results in it. One set to fp16 or "
          "bf16 "
          "casts to\nit what comes in the other, so that its range is that of all its operations.");
-    puts("\nDerivatives: any, as often as one likes; once, with no second one; or none, where the "
-         "result\ncounts as a constant. Of bce and bce_with_logits x has them, and the target "
-         "none.");
+    puts("\nDerivatives: any, as often as one likes; or none, where the result counts as a "
+         "constant. Of bce\nand bce_with_logits x has them, and the target none.");
     printf("\n  %-18s%-8s%-8s%-7s%s\n", "operation", "class", "inputs", "deriv.",
            "what it does; ? may be absent");
     for (int op = 0; op < OP_COUNT; op++) {

@@ -14,7 +14,6 @@
 typedef struct GradientInfo {
     GradRule rule; // NULL: none
     uint32_t (*saves)(OpId op, const OpAttr *attr);
-    bool once; // it calls a kernel that has no rule: a walk that it takes part in is not recorded
 } GradientInfo;
 
 extern const GradientInfo *const gradient_table[OP_COUNT];

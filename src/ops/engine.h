@@ -75,8 +75,9 @@ typedef struct ProfileProducts {
 
 // What operations take, by layer: filled while an engine points to it. The arrays are the owner's;
 // layers past them are not counted. Work within a layer's operations is the layer's, casts
-// included, of which the rounding of factors to scaled elements is one. What is found of values stays on the device until the owner reads it, and so do times
-// where the device has a clock: profile_settle brings them.
+// included, of which the rounding of factors to scaled elements is one. What is found of values
+// stays on the device until the owner reads it, and so do times where the device has a clock:
+// profile_settle brings them.
 typedef struct EngineProfile {
     int layers;
     double *seconds;      // [layers]; layer 0: outside of all

@@ -188,10 +188,9 @@ static void clicks_select_layers_and_the_wheel_scrolls(void) {
     screen_live.click(ui, PANEL_HISTOGRAM, 5, 2, MOUSE_WHEEL_UP);
     CHECK_INT(live_of(ui)->view.hypothesis, 1);
     screen_live.request(ui, REQUEST_COPY);
-    CHECK_TEXT(
-        copied,
-        "hidden in fp16: 0.0 % zero, 9.7 % flushed, 0.0 % subnormal, 0.0 % over at scale "
-        "2^16, step 400");
+    CHECK_TEXT(copied,
+               "hidden in fp16: 0.0 % zero, 9.7 % flushed, 0.0 % subnormal, 0.0 % over at scale "
+               "2^16, step 400");
     close_screen(ui);
     store_close(store);
 }

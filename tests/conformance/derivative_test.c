@@ -444,8 +444,7 @@ int main(void) {
         if (!gradient_table[op]->rule)
             continue;
         examine((OpId)op, device, "derivative", differentiate);
-        if (!gradient_table[op]->once)
-            examine((OpId)op, device, "second derivative", differentiate_twice);
+        examine((OpId)op, device, "second derivative", differentiate_twice);
     }
     engine_free(engine);
     device_close(device);

@@ -88,7 +88,10 @@ void live_draw_events(const Live *live, Area area, bool focused) {
         snprintf(right, sizeof right, "%s", enter);
     Area inside = area_box(area, panel_name(PANEL_EVENTS), right, focused);
     if (data->row_count == 0)
-        area_text_cut(inside, 1, 1, inside.width - 2, style_of(INK_DIM), "nothing happened yet");
+        area_text_cut(inside, 1, 1, inside.width - 2, style_of(INK_DIM),
+                      live_is_over(&data->record) && live->view.cursor == LIVE_FOLLOWS
+                          ? "nothing happened"
+                          : "nothing happened yet");
     int kinds_at = step_columns(live, inside.height), texts_at = kinds_at + KIND_COLUMNS;
     Area texts = area_part(inside, texts_at, 0, inside.width - texts_at, inside.height);
     int others = inside.height >= ROWS_TO_WRAP ? 2 : 1;

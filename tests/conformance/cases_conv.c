@@ -30,7 +30,7 @@ static const ConvCase conv_cases[] = {
     // Enough images to be the rows of a product: one block of them, and two.
     {9, 6, 7, 32, 36, {4, 4}, {2, 2}, {1, 1}, {1, 1}, 1},
     {8, 5, 4, 34, 32, {3, 2}, {2, 3}, {1, 2}, {1, 2}, 1},
-    {8, 4, 18, 64, 64, {4, 4}, {2, 2}, {1, 1}, {1, 1}, 1},
+    {8, 1, 18, 64, 64, {1, 2}, {1, 2}, {0, 0}, {1, 1}, 1},
     {70, 1, 1, 32, 40, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1},
     // Squares of outputs whose sums take fewer multiplications.
     {4, 11, 12, 32, 32, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1},

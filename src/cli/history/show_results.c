@@ -29,7 +29,7 @@ static void print_run(const ShowPage *page, const RunRecord *run) {
             run->seed);
     show_end_row(page);
     // Of a run that was stopped it is what stopped it: a profile ends so, when it has seen enough.
-    show_row(page, run->status == RUN_FAILED ? "error" : "ended by", run->error);
+    show_row(page, run->status == RUN_STOPPED ? "ended by" : "error", run->error);
     show_row(page, "experiment", run->experiment);
     show_row(page, "script", run->script_path);
     show_row(page, "tag", run->tag);

@@ -99,12 +99,13 @@ static void put_first(void *list, size_t size, int at) {
 }
 
 // The first that logged losses, one in fp32 rather: a profile of steps has none, nor what has just
-// begun. None has: the first in fp32.
+// begun. None has, or another series is looked at, which may well lack in fp32: the first in fp32.
 static int best_baseline(const Comparison *comparison) {
+    const bool tells = strcmp(comparison->series, "loss") == 0;
     int best = 0, most = -1;
     for (int i = 0; i < comparison->run_count; i++) {
         const bool is_fp32 = strcmp(comparison->runs[i].precision, "fp32") == 0;
-        const int fit = 2 * (comparison->losses[i].count > 0) + is_fp32;
+        const int fit = 2 * (tells && comparison->losses[i].count > 0) + is_fp32;
         if (fit > most) {
             most = fit;
             best = i;

@@ -99,7 +99,7 @@ static void put_first(void *list, size_t size, int at) {
 }
 
 // The first that logged losses, one in fp32 rather: a profile of steps has none, nor what has just
-// begun. None has, or another series is looked at, which may well lack in fp32: the first in fp32.
+// begun. None has, or another series is looked at, which a run may well lack: the first in fp32.
 static int best_baseline(const Comparison *comparison) {
     const bool tells = strcmp(comparison->series, "loss") == 0;
     int best = 0, most = -1;

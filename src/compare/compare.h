@@ -45,9 +45,9 @@ typedef enum CompareToward {
 
 typedef struct CompareOptions {
     CompareAxis axis;
-    double grams_per_kwh;  // of CO2; NaN: unknown
-    bool prefers_fp32;     // the first in fp32 is put before the others; one without losses is not
-    const char *series;    // what is compared as the loss; NULL: "loss", else what all of them log
+    double grams_per_kwh; // of CO2; NaN: unknown
+    bool prefers_fp32;    // the first in fp32 comes first, of those with losses where some have any
+    const char *series;   // what is compared as the loss; NULL: "loss", else what all of them log
     bool takes_any_series; // what some of the runs lack, too
     double watts;          // what a run takes whose energy nobody measured; 0: unknown
     const char *target;    // the series that is to come to target_value; NULL: none

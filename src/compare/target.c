@@ -128,7 +128,10 @@ void compare_say_target(const Comparison *comparison, int group, char text[COMPA
                options->target, sign, options->target_value,
                mean_text(steps, &side->target_steps, true));
     if (side->target_seconds.count == 0) {
-        phrase_add(&phrase, ", of which its parent had the first: how long is not told of a fork.");
+        const bool is_fork = comparison->runs[side->members[0]].parent_step > 0;
+        phrase_add(&phrase, is_fork ? ", of which its parent had the first: how long is not told "
+                                      "of a fork."
+                                    : "; how long that took is not known.");
         return;
     }
     phrase_add(&phrase, ", %s s%s", mean_text(seconds, &side->target_seconds, false),

@@ -138,7 +138,10 @@ static void a_target_is_told_with_its_seeds(void) {
     compare_say_target(comparison, 1, text);
     CHECK_CONTAINS(text, told[2]);
     CHECK(!strstr(text, "times the time"));
-    comparison->groups[1].target_seconds = statistic_of(NULL, 0); // of forks they are unknown
+    comparison->groups[1].target_seconds = statistic_of(NULL, 0);
+    compare_say_target(comparison, 1, text);
+    CHECK_CONTAINS(text, " steps; how long that took is not known.");
+    comparison->runs[comparison->groups[1].members[0]].parent_step = 100;
     compare_say_target(comparison, 1, text);
     CHECK_CONTAINS(text, "how long is not told of a fork.");
     compare_free(comparison);

@@ -126,11 +126,11 @@ end
 cat >"$folder/normed.lua" <<'LUA'
 local mp = require "mp"
 local nn, F = mp.nn, mp.fn
-return mp.experiment { name = "normed", params = { steps = 60 }, run = function(run)
+return mp.experiment { name = "normed", params = { steps = 60, times = 0.97, lr = 1e-4 }, run = function(run)
     local norm = nn.LayerNorm(64):named "norm"
     local net = run:model(nn.Sequential { nn.Linear(16, 64), norm, nn.Linear(64, 4):named "head" })
-    norm.weight:copy(norm.weight * 0.97)
-    local opt, scaler = mp.optim.Adam(net:parameters(), { lr = 1e-4 }), run:scaler()
+    norm.weight:copy(norm.weight * run.params.times)
+    local opt, scaler = mp.optim.Adam(net:parameters(), { lr = run.params.lr }), run:scaler()
     for _ = 1, run.params.steps do
         local x, y = mp.randn(8, 16), mp.randint(4, 8)
         opt:zero_grad()
@@ -142,6 +142,13 @@ return mp.experiment { name = "normed", params = { steps = 60 }, run = function(
     end
 end }
 LUA
+
+begin "a weight that saturates below 1 is not told as 1"
+run run "$folder/normed.lua" --no-history --threads 1 -p mxfp8 --recipe norms=scaled,scales=floor \
+    --set times=0.99999 --set lr=1e-9 --quiet --json
+expect_status 0
+expect_out 'and 0.99999 is taken for 0.875'
+end
 
 begin "a fork changes one key of its parent's recipe, and leaves the others"
 run run "$folder/normed.lua" --name clamped --threads 1 -p mxfp8 --recipe norms=scaled \

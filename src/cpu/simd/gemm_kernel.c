@@ -30,6 +30,19 @@ enum { TILES_NEAR = 16 };
 enum { TILES_PACKED = TILES_NEAR > 8 ? TILES_NEAR : 8 };
 // Panels that stream come faster when they are called for in time.
 enum { STEPS_AHEAD = 16 };
+// Steps of the depth that are written out one after the other, with constants for strides where
+// they are the usual ones: what counts and points would otherwise be fetched no faster than a tile
+// of so few multiplications is done. A large tile has time for it.
+#if defined(__AVX2__) && !defined(__AVX512F__)
+enum { STEPS_TOGETHER = 4 };
+#else
+enum { STEPS_TOGETHER = 1 };
+#endif
+#if defined(__clang__)
+#define UNROLL_STEPS _Pragma("unroll STEPS_TOGETHER")
+#else
+#define UNROLL_STEPS _Pragma("GCC unroll STEPS_TOGETHER")
+#endif
 
 // Where a tile reads, and its place in the block.
 typedef struct Tile {
@@ -163,6 +176,29 @@ ALWAYS_INLINE void advance(Steps *at, int64_t a_step, int64_t b_step) {
     at->b += b_step;
 }
 
+ALWAYS_INLINE void multiply_together(Steps *at, int64_t steps, const int rows, const int vectors,
+                                     int64_t a_step, int64_t b_step,
+                                     Vector sums[TILE_ROWS][TILE_VECTORS]) {
+    UNROLL_STEPS for (; steps > 0; steps--) {
+        multiply_step(at, rows, vectors, sums);
+        advance(at, a_step, b_step);
+    }
+}
+
+ALWAYS_INLINE void multiply_steps(Steps *at, int64_t steps, const int rows, const int vectors,
+                                  int64_t a_step, int64_t b_step,
+                                  Vector sums[TILE_ROWS][TILE_VECTORS]) {
+    const bool in_panels = STEPS_TOGETHER > 1 && b_step == PANEL_COLUMNS;
+    if (in_panels && at->a_row == 1 && a_step == rows) {
+        at->a_row = 1;
+        multiply_together(at, steps, rows, vectors, rows, PANEL_COLUMNS, sums);
+    } else if (in_panels && a_step == 1) {
+        multiply_together(at, steps, rows, vectors, 1, PANEL_COLUMNS, sums);
+    } else {
+        multiply_together(at, steps, rows, vectors, a_step, b_step, sums);
+    }
+}
+
 // Multiplies one tile. `rows` and `vectors` are constants where this is inlined.
 ALWAYS_INLINE void multiply_tile(const GemmBlock *block, const Tile *tile, const int rows,
                                  const int vectors, const float *bias, bool in_registers) {
@@ -193,10 +229,7 @@ ALWAYS_INLINE void multiply_tile(const GemmBlock *block, const Tile *tile, const
         for (int64_t j = 0; j <= next->count; j++, k = block->depth) {
             if (i + j > 0)
                 begin(&at, tile, i * nexts->a + j * next->a, i * nexts->b + j * next->b);
-            for (; k > 0; k--) {
-                multiply_step(&at, rows, vectors, sums);
-                advance(&at, tile->a_step, block->b_step);
-            }
+            multiply_steps(&at, k, rows, vectors, tile->a_step, block->b_step, sums);
         }
     if (in_registers && block->c_format == FORMAT_FP32) {
         finish_in_registers(block, tile, rows, vectors, sums, bias, FORMAT_FP32);

@@ -240,7 +240,9 @@ failed=0
 while read -r name seconds text; do
     case " ${GPU_CHECK_PARTS:-$name} " in *" $name "*) ;; *) continue ;; esac
     log=$out/$name.log
-    : >"$log" # and appended to below: what several write at a time, cat would write over otherwise
+    # Several write to the log at a time, and cat does not hold the offset that they share: unless
+    # each appends, one writes over another.
+    : >"$log"
     began=$(date +%s)
     timeout -k 5 "$(awk "BEGIN { print $seconds * ${GPU_CHECK_SCALE:-1} }")" sh "$0" --part "$name" >>"$log" 2>&1 </dev/null
     status=$?

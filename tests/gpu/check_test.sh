@@ -67,7 +67,7 @@ MPBENCH_EMULATOR=crash=50:700 check 1 bits
 expect_out '^bits: FAILED, .* failed, 0 skipped; not ok '
 end
 
-# Several run at a time, and no line of theirs may be lost.
+# Several run at a time. A log that is not appended to loses lines of theirs.
 begin operations_are_run_and_none_is_a_failure
 mkdir -p "$folder/stub/tests/conformance"
 cp "$mpbench" "$folder/stub/mpbench"
@@ -77,6 +77,11 @@ for test in conformance_test multi_test update_test; do
         sed '1i #!/bin/sh' >"$folder/stub/tests/conformance/$test"
     chmod +x "$folder/stub/tests/conformance/$test"
 done
+cat >"$folder/stub/tests/conformance/multi_test" <<'STUB'
+#!/bin/sh
+flags=$(sed -n 's/^flags:[[:space:]]*//p' /proc/$$/fdinfo/1)
+[ $((0$flags & 02000)) -ne 0 ] && echo ok appends || echo not ok appends
+STUB
 whole=$mpbench
 mpbench=$folder/stub/mpbench
 check 0 conformance

@@ -36,11 +36,17 @@ static const Shape shapes[] = {
     {"b weights 1", 1024, 784, 256, 'T', 'N'},
     {"b weights 2", 1024, 1024, 256, 'T', 'N'},
     {"b head", 256, 10, 1024, 'N', 'T'},
-    {"e projection", 2048, 384, 384, 'N', 'T'},
+    {"e qkv", 2048, 1152, 384, 'N', 'T'},
+    {"e out", 2048, 384, 384, 'N', 'T'},
     {"e up", 2048, 1536, 384, 'N', 'T'},
     {"e down", 2048, 384, 1536, 'N', 'T'},
+    {"e data of qkv", 2048, 384, 1152, 'N', 'N'},
     {"e data of up", 2048, 384, 1536, 'N', 'N'},
+    {"e data of down", 2048, 1536, 384, 'N', 'N'},
+    {"e weights of qkv", 1152, 384, 2048, 'T', 'N'},
+    {"e weights of out", 384, 384, 2048, 'T', 'N'},
     {"e weights of up", 1536, 384, 2048, 'T', 'N'},
+    {"e weights of down", 384, 1536, 2048, 'T', 'N'},
 };
 
 enum { SAMPLES = 11 };

@@ -30,17 +30,17 @@ enum { TILES_NEAR = 16 };
 enum { TILES_PACKED = TILES_NEAR > 8 ? TILES_NEAR : 8 };
 // Panels that stream come faster when they are called for in time.
 enum { STEPS_AHEAD = 16 };
-// Steps of the depth that are written out one after the other, with constants for strides where
-// they are the usual ones: what counts and points would otherwise be fetched no faster than a tile
-// of so few multiplications is done. A large tile has time for it.
-#if defined(__AVX2__) && !defined(__AVX512F__)
-enum { STEPS_TOGETHER = 4 };
-#else
+// So many steps of the depth are written out one after the other, and the usual strides are
+// constants there. A small tile multiplies so briefly that counting and moving pointers at each
+// step would hold it up; a large one has time for that.
+#if !defined(__AVX2__) || defined(__AVX512F__)
 enum { STEPS_TOGETHER = 1 };
-#endif
-#if defined(__clang__)
+#define UNROLL_STEPS
+#elif defined(__clang__)
+enum { STEPS_TOGETHER = 4 };
 #define UNROLL_STEPS _Pragma("unroll STEPS_TOGETHER")
 #else
+enum { STEPS_TOGETHER = 4 };
 #define UNROLL_STEPS _Pragma("GCC unroll STEPS_TOGETHER")
 #endif
 
@@ -188,9 +188,10 @@ ALWAYS_INLINE void multiply_together(Steps *at, int64_t steps, const int rows, c
 ALWAYS_INLINE void multiply_steps(Steps *at, int64_t steps, const int rows, const int vectors,
                                   int64_t a_step, int64_t b_step,
                                   Vector sums[TILE_ROWS][TILE_VECTORS]) {
+    // Or in rows that happen to lie as far apart.
     const bool in_panels = STEPS_TOGETHER > 1 && b_step == PANEL_COLUMNS;
     if (in_panels && at->a_row == 1 && a_step == rows) {
-        at->a_row = 1;
+        at->a_row = 1; // so that the compiler, too, knows
         multiply_together(at, steps, rows, vectors, rows, PANEL_COLUMNS, sums);
     } else if (in_panels && a_step == 1) {
         multiply_together(at, steps, rows, vectors, 1, PANEL_COLUMNS, sums);

@@ -80,6 +80,13 @@ expect_status 0
 [ "$(of bf16 weights_disk)" = "$(of fp32 weights_disk)" ] || fail "$(of bf16 weights_disk) bytes of weights"
 end
 
+begin "what the run was trained in is said to be it, but for layers that were set anew"
+run eval 1 --quick
+expect_out '[*] what the run was trained in *$'
+run eval 1 --layer '*=fp16' --quick
+expect_out 'trained in, but for the layers that --layer sets'
+end
+
 begin "formats are timed in turn, and how far rounds scatter is told"
 sed 's/eval = function(m, b) .*/eval = function(m, b) local y = m(b.x) print(y:dtype()) return { accuracy = F.accuracy(y, b.y) } end,/' \
     "$folder/parted.lua" >"$folder/telling.lua"

@@ -100,6 +100,7 @@ static bool set_options(Evaluating *evaluating, Error *error) {
         if (strcmp(past->own[i].name, "precision") != 0 &&
             !cli_set_option(cli, past->own[i].name, past->own[i].value, error))
             return false;
+    evaluating->all.sets_layers = cli->run.layer_count > evaluating->parent_layers;
     cli->weights = weights;
     cli->run.loss_scale = NULL;
     cli->run.steps = cli->run.epochs = 0;

@@ -27,6 +27,7 @@ typedef struct Evaluations {
     double others; // processors that other programs kept busy while it was timed; NaN: unknown
     Evaluated formats[EVAL_MOST_FORMATS];
     int count;
+    bool sets_layers; // anew, by --layer, in each of them
 } Evaluations;
 
 // Times formats whose models wait: in rounds that go through all in turn, forwards and backwards,

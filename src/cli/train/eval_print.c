@@ -182,7 +182,9 @@ static void print_notes(const Terminal *terminal, const Evaluations *all) {
     bool has_own = false;
     for (int i = 0; i < all->count; i++)
         has_own = has_own || all->formats[i].is_own;
-    phrase_add(&phrase, "%s", has_own ? "; * what the run was trained in" : "");
+    if (has_own)
+        phrase_add(&phrase, "; * what the run was trained in%s",
+                   all->sets_layers ? ", but for the layers that --layer sets" : "");
     print_line(terminal, text);
     for (int i = 0; i < all->count; i++) {
         const char *why = all->formats[i].found.one_fails;

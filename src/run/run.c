@@ -375,7 +375,8 @@ void run_diagnose(Run *run, DiagnosisKind kind, const char *layer, const char *f
 void run_stop(Run *run, const char *reason) {
     utf8_copy(run->stop_reason, sizeof run->stop_reason, reason);
     atomic_store(&run->stop_asked, 1);
-    run_tell(run, EVENT_LIFE, "", (double)NAN, reason);
+    if (reason[0])
+        run_tell(run, EVENT_LIFE, "", (double)NAN, reason);
 }
 
 bool run_is_to_stop(const Run *run) {

@@ -264,7 +264,8 @@ void run_raise_memory(Run *run);
 // All that is to be said of it now. Clears `record` first; its lists are the caller's to clear.
 bool run_describe(const Run *run, RunRecord *record, Error *error) MUST_CHECK;
 
-// Ends the run at the next boundary, with status stopped; `reason` is for people. The run's thread.
+// Ends the run at the next boundary, with status stopped; `reason` is for people, who are not told
+// of an empty one. The run's thread.
 void run_stop(Run *run, const char *reason);
 bool run_is_to_stop(const Run *run); // by an order or a signal; any thread
 // Async-signal-safe; any thread. The step in progress is finished.

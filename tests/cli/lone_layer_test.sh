@@ -56,6 +56,7 @@ begin "\`--dry-run\`, \`show\` and \`--what-if\` list a bare layer"
 run run "$folder/bare.lua" -d cpu -p fp16 --dry-run
 expect_status 0
 expect_out "^linear1 *36  fp16\$"
+[ ! -s "$folder/err" ] || fail "besides, it says: $(head -n 1 "$folder/err")"
 run run "$folder/bare.lua" -d cpu -p fp16 --quiet --checkpoint-every 2
 expect_status 0
 run show @last

@@ -30,7 +30,7 @@ static void look_at_step(void *context, Run *run) {
     if (plan_read(run, &dry->plan, &dry->error))
         dry->steps = run->step;
     if (run->step == STEPS || dry->error.code != ERROR_NONE)
-        run_stop(run, "read off");
+        run_stop(run, "");
 }
 
 // ---- for people ---------------------------------------------------------------------------------

@@ -437,4 +437,12 @@ run fork away --at 2
 expect_status 0
 end
 
+begin "a fork trains in every format that a run trains in"
+for format in tf32 fp8 e5m2 mxfp8 mxfp6_e3m2 mxfp4 nvfp4 O2 auto amp; do
+    run fork 1 --at 390 -p $format --name "in.$format"
+    expect_status 0
+    [ "$(says "in.$format" steps)" = 400 ] || fail "$format: $(says "in.$format" steps) steps"
+done
+end
+
 exit "$failures"

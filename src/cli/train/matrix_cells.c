@@ -12,7 +12,7 @@
 #include "base/text_stream.h"
 #include "cli/describe.h"
 #include "cli/experiments.h"
-#include "precision/policy.h"
+#include "cli/train/training.h"
 #include "store/parameter.h"
 #include "store/runs.h"
 
@@ -163,24 +163,11 @@ static bool check_key(const MatrixKey *key, const LuaExperimentInfo *info, Error
     return info->parameter_count == LUA_INFO_PARAMETERS || fail_key(key, info, error);
 }
 
-// Whether it hangs on the device that this precision can be trained in.
-static bool asks_device(const char *precision) {
-    return precision_is_untrained(precision);
-}
-
-static bool open_asked(const Cli *cli, Device **device, Error *error) {
-    const char *name = cli->run.device;
-    Error passed;
-    return name && strcmp(name, "auto") != 0 ? device_open(name, 1, device, error)
-                                             : device_open_best(1, device, &passed, error);
-}
-
 // What no run would take is refused before the first one trains. (Of an
 // experiment that is trusted, which cannot be read without that, or where no process can be had,
 // the run tells.)
 static bool check_values(const Cli *cli, const Matrix *matrix, const char *path, Error *error) {
     Error unread = {0};
-    Preset preset;
     LuaExperimentInfo *info = malloc(sizeof *info);
     bool done = true;
     if (!info)
@@ -194,12 +181,8 @@ static bool check_values(const Cli *cli, const Matrix *matrix, const char *path,
         done = false;
     }
     free(info);
-    Device *device = NULL;
     for (int i = 0; i < matrix->precisions.count && done; i++)
-        done = (device || !asks_device(matrix->precisions.values[i]) ||
-                open_asked(cli, &device, error)) &&
-               preset_resolve(matrix->precisions.values[i], device, &preset, NULL, 0, error);
-    device_close(device);
+        done = training_check_precision(matrix->precisions.values[i], cli->run.device, error);
     return done;
 }
 

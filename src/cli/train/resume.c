@@ -186,9 +186,9 @@ static bool check_beginning(const Past *past, int64_t step, Error *error) {
 
 // The fork's own precision is asked for only after its parent was trained up to there: one that
 // nothing trains in is refused before.
-static bool check_precision(const char *precision, Error *error) {
-    Preset preset;
-    return !precision || preset_resolve(precision, NULL, &preset, NULL, 0, error);
+static bool check_precision(const Cli *cli, const Past *past, Error *error) {
+    const char *device = cli->run.device ? cli->run.device : past->record.device;
+    return !cli->run.precision || training_check_precision(cli->run.precision, device, error);
 }
 
 // A fork that would train nothing, or from where the parent never came, is refused at once.
@@ -211,7 +211,7 @@ static bool check_fork(const Cli *cli, const Past *past, Error *error) {
                           "run %s ended at step %" PRId64 ", so that a fork would train nothing: "
                           "give --at an earlier step, or %s N, more of them",
                           record->name, record->step, longer_by(record));
-    return check_precision(cli->run.precision, error) && check_beginning(past, step, error);
+    return check_precision(cli, past, error) && check_beginning(past, step, error);
 }
 
 static bool fork_from(Cli *cli, const Past *past, Checkpoint *checkpoint, Error *error) {

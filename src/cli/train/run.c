@@ -13,7 +13,9 @@
 #include "cli/train/summary.h"
 #include "cli/train/training.h"
 #include "cli/train/twin.h"
+#include "kernel/kernel.h"
 #include "lua/experiment.h"
+#include "precision/preset.h"
 #include "run/recorder.h"
 
 static bool tells_of_signals = true; // of two processes that both get them one alone
@@ -191,6 +193,20 @@ static bool train(Training *training, const TrainingPlan *plan, SafeFile *weight
     run->recorder = training->recorder;
     bool done = lua_run_experiment(run, plan->path, &options, error);
     return report(training, done, error);
+}
+
+bool training_check_precision(const char *precision, const char *name, Error *error) {
+    Device *device = NULL;
+    Preset preset;
+    Error passed;
+    // Only then does it hang on the device.
+    if (precision_is_untrained(precision) &&
+        !(name && strcmp(name, "auto") != 0 ? device_open(name, 1, &device, error)
+                                            : device_open_best(1, &device, &passed, error)))
+        return false;
+    const bool done = preset_resolve(precision, device, &preset, NULL, 0, error);
+    device_close(device);
+    return done;
 }
 
 SafeFile *training_open_weights(const char *path, Error *error) {

@@ -10,6 +10,10 @@ enum { STATUS_OF_SIGNALS = 128 };
 // The first of SIGINT, SIGTERM and SIGHUP asks for the end, a second one is the end.
 void training_catch_signals(void);
 
+// Whether this precision is trained in on the device of this name (NULL, "auto": the best here),
+// before anything is trained to find that out.
+bool training_check_precision(const char *precision, const char *device, Error *error) MUST_CHECK;
+
 // What --weights names; the caller's to safe_close.
 SafeFile *training_open_weights(const char *path, Error *error) MUST_CHECK;
 

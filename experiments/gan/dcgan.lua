@@ -11,7 +11,7 @@
 -- some hundred steps.
 -- Expect a `score` of 3 to 5: 1 is what noise has, or one picture over and over (score_noise, as measured),
 -- about 8 what real ones have (score_real). How sure the judge is (`confidence`) tells less: 0.7, where real
--- ones have 0.9 and noise has 0.5. Formats do not separate these curves: what differs from run to run is chance.
+-- ones have 0.9 and noise 0.65. Formats do not separate these curves: what differs from run to run is chance.
 -- From: Radford et al., Unsupervised Representation Learning with Deep Convolutional Generative Adversarial
 -- Networks, 2016 (arXiv:1511.06434), who train this shape stably without tricks; Micikevicius et al., Mixed
 -- Precision Training, 2018 (arXiv:1710.03740), a DCGAN without any loss of quality and even without scaling;

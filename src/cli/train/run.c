@@ -199,7 +199,7 @@ bool training_check_precision(const char *precision, const char *name, Error *er
     Device *device = NULL;
     Preset preset;
     Error passed;
-    // Only then does it hang on the device.
+    // A device is opened only for those that hang on it.
     if (precision_is_untrained(precision) &&
         !(name && strcmp(name, "auto") != 0 ? device_open(name, 1, &device, error)
                                             : device_open_best(1, &device, &passed, error)))

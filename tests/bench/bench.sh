@@ -5,12 +5,13 @@
 # LIMITS            what measures the machine                        (build/tests/bench/limits)
 # PEER_PYTHON       python with PyTorch; several with commas between (python3)
 # BENCH_WORKLOADS   of a b c d e f, see workloads/                   (all)
-# BENCH_MINUTES     after which nothing more is begun                (8)
+# BENCH_MINUTES     after which no second round is begun             (8)
 # BENCH_SECONDS     timed, each measurement                          (2)
 # BENCH_ROUNDS      measurements of each, of which the median counts (3)
 # BENCH_MODES       of PyTorch: eager, compile                       (eager)
 #
-# What the machine can do at most is measured first; a step is held against that, and against PyTorch.
+# What the machine can do at most is measured beside each round, and the most of that counts; a step is
+# held against it, and against PyTorch.
 # PyTorch's best configuration (threads, layout, modes) is looked for first; then the two take turns.
 # Without PyTorch its half is left out, and said to be. Exit status 1: something could not be
 # measured; a bar that is not met is no failure.
@@ -78,14 +79,18 @@ measure_own() {
         'BEGIN { printf "%s mpbench %.6g %.1f %s\n", key, 1000 / rate, peak / 1024, by }' >>"$measured"
 }
 
-# How many steps fill the time; from a short run, and a second one where that was too short to say.
+# How many steps fill the time; from a short run, and from a longer one where that was too short to say.
 calibrate() {
     steps=3
     for share in 0.1 1; do
         rate=$(steps_per_second "$1" "$2" "$steps")
         [ -n "$rate" ] || return
+        if awk -v n="$steps" -v rate="$rate" -v seconds="$seconds" 'BEGIN { exit n / rate < seconds / 4 }'; then
+            share=1
+        fi
         steps=$(awk -v n="$rate" -v seconds="$seconds" -v share="$share" \
             'BEGIN { n *= seconds * share; print int(n < 5 ? 5 : n) }')
+        [ "$share" = 0.1 ] || break
     done
     echo "$1 $2 $steps" >>"$folder/steps"
 }
@@ -102,11 +107,10 @@ find_peers() {
     done
 }
 
-# run_peer WORKLOAD PRECISION THREADS MODES SECONDS: the fastest of these, as
-# "ms MiB threads mode how", words of "how" joined by underscores.
+# run_peer OPTION..: of peer_torch.py; the fastest of what these allow, as "ms MiB threads mode variant
+# how", words of "how" joined by underscores.
 run_peer() {
-    "${peers%%,*}" "$here/peer_torch.py" --python "$peers" --workloads "$1" --precision "$2" \
-        --threads "$3" --modes "$4" --seconds "$5" --json 2>"$folder/errors" |
+    "${peers%%,*}" "$here/peer_torch.py" --python "$peers" --json "$@" 2>"$folder/errors" |
         sed -n 's/^{"best": //p' | awk '
             function field(key,    value) {
                 if (!match($0, "\"" key "\": *\"?[^,}\"]*")) return ""
@@ -117,14 +121,15 @@ run_peer() {
             field("mean_ms") != "" {
                 how = field("mode") "," field("variant") "," field("threads") "_threads,torch_" field("torch")
                 sub(/,plain/, "", how)
-                print field("mean_ms"), field("peak_mib"), field("threads"), field("mode"), how
+                print field("mean_ms"), field("peak_mib"), field("threads"), field("mode"), field("variant"), how
             }'
 }
 
 choose_peer() {
     threads=1
     [ "$processors" -gt 1 ] && threads=1,$processors
-    best=$(run_peer "$1" "$2" "$threads" "$modes" 1)
+    best=$(run_peer --workloads "$1" --precision "$2" --threads "$threads" --modes "$modes" \
+        --seconds 1 --fewest 2)
     if [ -z "$best" ]; then
         echo "bench: PyTorch could not be measured on $1 in $2" >&2
         failed=1
@@ -136,12 +141,21 @@ choose_peer() {
 measure_peer() {
     chosen=$(sed -n "s/^$1 $2 //p" "$folder/chosen")
     [ -n "$chosen" ] || return
-    # shellcheck disable=SC2086 # five words
+    # shellcheck disable=SC2086 # six words
     set -- "$1" "$2" $chosen
-    result=$(run_peer "$1" "$2" "$5" "$6" "$seconds")
-    [ -n "$result" ] && echo "$result" | while read -r ms peak _ _ how; do
+    result=$(run_peer --workloads "$1" --precision "$2" --threads "$5" --modes "$6" --variants "$7" \
+        --seconds "$seconds")
+    [ -n "$result" ] && echo "$result" | while read -r ms peak _ _ _ how; do
         echo "$1 $2 torch $ms $peak $how" >>"$measured"
     done
+}
+
+# ---- the machine --------------------------------------------------------------------------------
+
+# A look of a moment may fall where others use the machine: it is looked at again and again.
+look_at_limits() {
+    "$limits" >>"$folder/looks" || failed=1
+    sort -k1,1n -k2,2 -k3,3nr "$folder/looks" | awk '!seen[$1, $2]++' >"$folder/limits"
 }
 
 # ---- the run ------------------------------------------------------------------------------------
@@ -152,9 +166,7 @@ find_peers
 if [ -z "$peers" ]; then
     echo "skip PyTorch: no torch in ${PEER_PYTHON:-python3}; PEER_PYTHON names a python that has it"
 fi
-"$limits" >"$folder/limits" || failed=1
-echo "at most, GFLOP/s by multiply-adds of fp32, of pairs of bf16, and GB/s read:"
-sed 's/^\([0-9]*\) \([a-z0-9]*\) /  threads \1  \2  /' "$folder/limits"
+look_at_limits
 
 # Where no instruction multiplies bf16, PyTorch takes many times as long in it as in fp32 (18 times, of b
 # on a Zen 3), and no bar asks for it.
@@ -165,7 +177,6 @@ grep -q '^[0-9]* bf16 ' "$folder/limits" && peer_precisions="fp32 bf16"
 left=$(echo "$workloads" | wc -w)
 for workload in $workloads; do
     now=$(date +%s)
-    [ "$now" -lt "$ends" ] || break
     until=$((now + (ends - now) / left))
     left=$((left - 1))
     echo "workload $workload: $(sed -n 's/.*about = "speed: \(.*\)",/\1/p' "$here/workloads/$workload.lua")" >&2
@@ -179,12 +190,16 @@ for workload in $workloads; do
     while [ "$round" -lt "$rounds" ]; do
         [ "$round" -eq 0 ] || [ "$(date +%s)" -lt "$until" ] || break
         round=$((round + 1))
+        look_at_limits
         for precision in fp32 bf16 fp16; do
             measure_own "$workload" "$precision"
             measure_peer "$workload" "$precision" # where one was chosen
         done
     done
 done
+
+echo "at most, GFLOP/s by multiply-adds of fp32, of pairs of bf16, and GB/s read, the best of several looks:"
+sed 's/^\([0-9]*\) \([a-z0-9]*\) /  threads \1  \2  /' "$folder/limits"
 
 # Of a step: its multiply-adds, in thousand millions (of attention, those that its mask leaves); the
 # numbers of its parameters and the bytes that an update must move for each; and the numbers that

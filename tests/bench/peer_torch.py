@@ -32,8 +32,7 @@ VARIANTS = {  # what else a workload can be built with; the first listed needs n
     "e": ("plain", "fused-attention"),
     "f": ("channels-first", "channels-last"),
 }
-WARM_UP_STEPS = 3
-FEWEST_STEPS = 5  # timed, however long they take
+WARM_UP_STEPS = 3  # at most; no more than are timed at least
 STEPS_AT_A_TIME = {"cpu": 1, "cuda": 10}
 SLOWEST_RUN_S = 300  # a compiler included
 NO_RESULT = 75  # exit status: this installation cannot build the configuration
@@ -282,7 +281,7 @@ def gan_step(torch, config):
     return step, form
 
 
-def measure(config, seconds):
+def measure(config, seconds, fewest):
     import torch
 
     # Before the first parallel region: the pool's threads inherit the setting.
@@ -307,10 +306,10 @@ def measure(config, seconds):
         return (time.perf_counter() - started) / count, loss
 
     first, _ = timed_steps(1)
-    timed_steps(WARM_UP_STEPS)
+    timed_steps(min(WARM_UP_STEPS, fewest))
     times = []
     end = time.perf_counter() + seconds
-    while time.perf_counter() < end or len(times) < FEWEST_STEPS:
+    while time.perf_counter() < end or len(times) < fewest:
         each, loss = timed_steps(STEPS_AT_A_TIME[device])
         times.append(each)
     times.sort()
@@ -333,10 +332,10 @@ def measure(config, seconds):
 # ---- all configurations --------------------------------------------------------------------------
 
 
-def run_apart(python, config, seconds):
+def run_apart(python, config, seconds, fewest):
     """The result of one configuration, None where PyTorch lacks it, or what went wrong."""
     command = [python, os.path.abspath(__file__), "--one", json.dumps(config)]
-    command += ["--seconds", str(seconds)]
+    command += ["--seconds", str(seconds), "--fewest", str(fewest)]
     environment = {**os.environ, "OMP_NUM_THREADS": str(config["threads"])}
     try:
         done = subprocess.run(
@@ -398,6 +397,7 @@ def parse_arguments():
     parser.add_argument("--device", choices=tuple(STEPS_AT_A_TIME), default="cpu")
     parser.add_argument("--modes", type=choices(MODES), default=list(MODES))
     parser.add_argument("--seconds", type=float, default=3.0, help="timed, each configuration")
+    parser.add_argument("--fewest", type=int, default=5, help="steps timed, however long they take")
     variants = sorted({variant for some in VARIANTS.values() for variant in some})
     parser.add_argument("--variants", type=choices(variants), default=variants)
     parser.add_argument("--python", default=sys.executable, help="interpreters, comma between")
@@ -411,7 +411,7 @@ def main():
     if arguments.device == "cpu" and not arguments.one and "tf32" in arguments.precision:
         sys.exit("peer_torch.py: a processor multiplies nothing in tf32: leave it out")
     if arguments.one:
-        print(json.dumps(measure(arguments.one, arguments.seconds)))
+        print(json.dumps(measure(arguments.one, arguments.seconds, arguments.fewest)))
         return 0
     configs = [
         {"workload": workload, "precision": precision, "threads": threads}
@@ -426,7 +426,7 @@ def main():
     best = {}
     for config in configs:
         for python in arguments.python.split(","):
-            result = run_apart(python, config, arguments.seconds)
+            result = run_apart(python, config, arguments.seconds, arguments.fewest)
             if result is None:
                 continue
             print(json.dumps(result) if arguments.json else describe(result), flush=True)

@@ -100,6 +100,19 @@ expect_error 3 'int8: for evaluation alone'
 [ "$(wc -l <"$folder/err")" -eq 1 ] || fail "$(head -n 1 "$folder/err")"
 end
 
+begin "what no run takes is refused before the parent is trained again"
+refused() {
+    "$mpbench" fork 1 --at 61 "$@" >"$folder/out" 2>"$folder/err"
+    status=$?
+}
+refused --set rl=1
+expect_error 2 "^mpbench: --set rl: long has no such parameter; did you mean lr?; it has: lr rest steps$"
+[ "$(wc -l <"$folder/err")" -eq 1 ] || fail "$(head -n 1 "$folder/err")"
+refused --set lr=much
+expect_error 2 "^mpbench: --set lr=much: a number expected"
+[ "$(wc -l <"$folder/err")" -eq 1 ] || fail "$(head -n 1 "$folder/err")"
+end
+
 begin "what would train nothing is refused at once"
 run resume 1
 expect_error 2 "has finished, at step 400.*fork"

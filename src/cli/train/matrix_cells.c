@@ -7,13 +7,10 @@
 #include <unistd.h>
 
 #include "base/hash.h"
-#include "base/nearest.h"
-#include "base/phrase.h"
 #include "base/text_stream.h"
-#include "cli/describe.h"
 #include "cli/experiments.h"
+#include "cli/train/known_parameters.h"
 #include "cli/train/training.h"
-#include "store/parameter.h"
 #include "store/runs.h"
 
 // ---- making -------------------------------------------------------------------------------------
@@ -132,55 +129,22 @@ static bool add_cells(const Cli *cli, Matrix *matrix, Error *error) {
     return true;
 }
 
-static bool fail_key(const MatrixKey *key, const LuaExperimentInfo *info, Error *error) {
-    char list[300];
-    Phrase known = phrase_begin(list, sizeof list);
-    Nearest nearest;
-    nearest_begin(&nearest, key->name);
-    for (int i = 0; i < info->parameter_count; i++) {
-        nearest_offer(&nearest, info->parameters[i].usual.name);
-        phrase_add(&known, " %s", info->parameters[i].usual.name);
+static bool check_settings(const Matrix *matrix, const KnownParameters *known, Error *error) {
+    for (int k = 0; k < matrix->key_count; k++) {
+        const MatrixKey *key = &matrix->keys[k];
+        for (int v = 0; strcmp(key->option, "set") == 0 && v < key->count; v++)
+            if (!known_parameters_check(known, key->name, key->values[v], error))
+                return false;
     }
-    return error_fail(error, ERROR_USAGE, "--set %.60s: %.60s has no such parameter%s%s%s%s%s",
-                      key->name, info->name, nearest.best ? "; did you mean " : "",
-                      nearest.best ? nearest.best : "", nearest.best ? "?" : "",
-                      list[0] ? "; it has:" : "", list);
+    return true;
 }
 
-static bool check_key(const MatrixKey *key, const LuaExperimentInfo *info, Error *error) {
-    for (int i = 0; i < info->parameter_count; i++) {
-        if (strcmp(info->parameters[i].usual.name, key->name) != 0)
-            continue;
-        for (int v = 0; v < key->count; v++) {
-            RecordParameter value = info->parameters[i].usual;
-            Error why;
-            if (!parameter_parse(&value, key->values[v], &why))
-                return error_fail(error, ERROR_USAGE, "--set %s", why.text);
-        }
-        return true;
-    }
-    // Of more than are told, the run knows the rest.
-    return info->parameter_count == LUA_INFO_PARAMETERS || fail_key(key, info, error);
-}
-
-// What no run would take is refused before the first one trains. (Of an
-// experiment that is trusted, which cannot be read without that, or where no process can be had,
-// the run tells.)
+// What no run would take is refused before the first one trains.
 static bool check_values(const Cli *cli, const Matrix *matrix, const char *path, Error *error) {
-    Error unread = {0};
-    LuaExperimentInfo *info = malloc(sizeof *info);
-    bool done = true;
-    if (!info)
-        return fail_memory(error);
-    if (describe_experiment(path, info, &unread)) {
-        for (int k = 0; k < matrix->key_count && done; k++)
-            done = strcmp(matrix->keys[k].option, "set") != 0 ||
-                   check_key(&matrix->keys[k], info, error);
-    } else if (!cli->trust && unread.code != ERROR_BUSY) {
-        *error = unread;
-        done = false;
-    }
-    free(info);
+    KnownParameters known;
+    bool done = known_parameters_read(&known, path, cli->trust, error);
+    done = done && check_settings(matrix, &known, error);
+    known_parameters_clear(&known);
     for (int i = 0; i < matrix->precisions.count && done; i++)
         done = training_check_precision(matrix->precisions.values[i], cli->run.device, error);
     return done;

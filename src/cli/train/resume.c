@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/train/known_parameters.h"
 #include "cli/train/past.h"
 #include "cli/train/training.h"
 #include "store/twin.h"
@@ -191,6 +192,27 @@ static bool check_precision(const Cli *cli, const Past *past, Error *error) {
     return !cli->run.precision || training_check_precision(cli->run.precision, device, error);
 }
 
+// Likewise what its --set says.
+static bool check_settings(const Cli *cli, const Past *past, Error *error) {
+    if (!past_has_own(past, "set"))
+        return true;
+    KnownParameters known;
+    bool was_trusted = false; // then it is refused without --trust, and not read here
+    for (int i = 0; i < past->record.option_count; i++)
+        was_trusted = was_trusted || strcmp(past->record.options[i].name, "trust") == 0;
+    bool done = known_parameters_read(&known, past->script, was_trusted || cli->trust, error);
+    for (int i = 0; i < past->own_count && done; i++) {
+        char name[RUN_NAME_SIZE];
+        const char *value = strchr(past->own[i].value, '=');
+        if (strcmp(past->own[i].name, "set") != 0 || !value)
+            continue;
+        snprintf(name, sizeof name, "%.*s", (int)(value - past->own[i].value), past->own[i].value);
+        done = known_parameters_check(&known, name, value + 1, error);
+    }
+    known_parameters_clear(&known);
+    return done;
+}
+
 // A fork that would train nothing, or from where the parent never came, is refused at once.
 static bool check_fork(const Cli *cli, const Past *past, Error *error) {
     const RunRecord *record = &past->record;
@@ -211,7 +233,8 @@ static bool check_fork(const Cli *cli, const Past *past, Error *error) {
                           "run %s ended at step %" PRId64 ", so that a fork would train nothing: "
                           "give --at an earlier step, or %s N, more of them",
                           record->name, record->step, longer_by(record));
-    return check_precision(cli, past, error) && check_beginning(past, step, error);
+    return check_precision(cli, past, error) && check_beginning(past, step, error) &&
+           check_settings(cli, past, error);
 }
 
 static bool fork_from(Cli *cli, const Past *past, Checkpoint *checkpoint, Error *error) {

@@ -19,13 +19,16 @@ typedef struct UiExperiment {
         char value[64];        // as --set would give it
     } parameters[UI_MOST_PARAMETERS];
     int parameter_count;
+    bool is_described; // all but the name is there
 } UiExperiment;
 
 typedef struct UiHost { // what a room above does for the screen
     void *context;
     const char *program; // of the workers: this one's path
-    // The experiments that can be launched by name; the array is freed with free().
+    // The experiments that can be launched, by name alone; the array is freed with free().
     bool (*list_experiments)(void *context, UiExperiment **list, int *count, Error *error);
+    // What one says of itself, which takes a hundredth of a second.
+    void (*describe_experiment)(void *context, UiExperiment *experiment);
     // The text of one, freed with free(); NULL on failure.
     char *(*read_experiment)(void *context, const char *name, Error *error);
     // Whether --loss-scale takes it, and loss_scale= with it: a number or a preset's name.

@@ -1,5 +1,7 @@
 // The home screen on a history made for it: what its keys do to the runs that are listed, and that
 // they touch no other.
+#include <sys/stat.h>
+
 #include "store/series.h"
 #include "store/step_profile.h"
 #include "tests/screen/home_place.h"
@@ -410,10 +412,31 @@ static void a_run_is_known_by_its_own_name_and_result(void) {
     quit();
 }
 
+// Each is read by a process of its own, and may take long.
+static void the_first_picture_waits_for_no_experiment(void) {
+    static const char *const nothing[] = {NULL};
+    char folders[600];
+    const char *own = path_of("own");
+    mkdir(own, 0700);
+    write_text(path_of("own/a_quick.lua"),
+               "local mp = require 'mp'\n"
+               "return mp.experiment{name='a', about='says it at once', run=print}\n");
+    write_text(path_of("own/endless.lua"), "while true do end\n");
+    snprintf(folders, sizeof folders, "MPBENCH_EXPERIMENTS=%s", own);
+    const char *environment[] = {folders, database, NULL};
+    make_history();
+    shown_start(&shown, 120, 36, environment, nothing);
+    CHECK_MESSAGE(shown_wait(&shown, "endless", true, 2) >= 0, "%s", shown_text(&shown));
+    expect("says it at once");
+    expect("own/endless"); // in place of what it says: why it does not
+    leave();
+}
+
 int main(void) {
     if (!make_place())
         return 1;
     RUN_TEST(a_run_is_known_by_its_own_name_and_result);
+    RUN_TEST(the_first_picture_waits_for_no_experiment);
     RUN_TEST(runs_that_a_filter_hides_are_not_deleted);
     RUN_TEST(space_moves_on_as_the_row_of_keys_says);
     RUN_TEST(the_digit_compares_what_is_chosen_as_c_does);

@@ -50,6 +50,7 @@ static bool list_experiments(void *context, UiExperiment **list, int *count, Err
     (void)context, (void)failure;
     *list = calloc(1, sizeof **list);
     snprintf((*list)->name, sizeof(*list)->name, "simple");
+    (*list)->is_described = true;
     *count = 1;
     return true;
 }

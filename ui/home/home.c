@@ -40,13 +40,12 @@ static bool home_open(Ui *ui, Error *error) {
     ui->state[SCREEN_HOME] = home;
     if (!home)
         return error_fail(error, ERROR_MEMORY, "no memory for the screen");
-    const UiHost *host = ui->host;
+    const UiHost *host = home->host = ui->host;
     if (!host->list_experiments(host->context, &home->experiments, &home->experiment_count, error))
         return false;
     home->forms = calloc((size_t)home->experiment_count + 1, sizeof *home->forms);
-    for (int i = 0; i < home->experiment_count; i++)
-        if (strcmp(home->experiments[i].name, "fashion_cnn") == 0) // the one to begin with
-            home->experiment = i;
+    const int first = home_find_experiment(home, home_quick_name, strlen(home_quick_name));
+    home->experiment = first >= 0 ? first : 0;
     home_read_runs(ui);
     ui->focus[SCREEN_HOME] = home->total > 0 ? PANEL_RUNS : PANEL_EXPERIMENTS;
     return home->forms || error_fail(error, ERROR_MEMORY, "no memory for the screen");
@@ -88,7 +87,7 @@ static bool home_refresh(Ui *ui, double seconds) {
         home->since_preview = 0;
         changed = true;
     }
-    return changed;
+    return home_describe_more(home) || changed;
 }
 
 // ---- drawing ------------------------------------------------------------------------------------

@@ -57,9 +57,11 @@ typedef struct Foresight {
 typedef enum HomeSort { SORT_AGE, SORT_LOSS, SORT_RATE, SORT_MEMORY, SORT_STATUS, SORTS } HomeSort;
 
 typedef struct Home {
-    UiExperiment *experiments;
-    LaunchForm *forms; // one an experiment
+    const UiHost *host;
+    UiExperiment *experiments; // those that nobody looked at may not be described yet
+    LaunchForm *forms;         // one an experiment
     int experiment_count, experiment, experiment_top;
+    bool is_listed; // they were drawn
 
     RunRecord *runs; // as filtered and sorted
     int run_count, run_top;
@@ -108,7 +110,12 @@ bool home_form_takes(const Ui *ui, int key);
 void home_click_experiment(Ui *ui, int row, MouseAction action);
 void home_click_launch(Ui *ui, int column, int row, MouseAction action);
 const UiExperiment *home_experiment(const Home *home); // under the cursor; NULL: there is none
-LaunchForm *home_form(const Home *home);               // its
+const UiExperiment *home_experiment_at(const Home *home, int which);
+// The number of that of this name, `length` bytes of it; -1: there is none.
+int home_find_experiment(const Home *home, const char *name, size_t length);
+// What they say of themselves is read behind the first picture, a few a look. True: some was.
+bool home_describe_more(Home *home);
+LaunchForm *home_form(const Home *home); // of the one under the cursor
 int home_form_rows(const Home *home);
 // What a row shows: the choice, what was typed, or the default.
 const char *home_form_value(const Ui *ui, int row, bool *is_default);
@@ -153,7 +160,8 @@ void home_add_form(const Ui *ui, HomeArguments *arguments, bool all);
 void home_train(Ui *ui);
 // Enter was pressed once more while that starts; says so.
 bool home_is_enter_again(Ui *ui);
-// fashion_cnn in fp32 and mixed precision, side by side.
+// The experiment to begin with, in fp32 and mixed precision, side by side.
+extern const char home_quick_name[];
 void home_quick_start(Ui *ui);
 void home_matrix(Ui *ui);
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/rune.h"
 #include "base/sanitize.h"
 #include "base/whole.h"
@@ -25,8 +26,34 @@ enum {
 static const char *const fixed_rows[FORM_FIXED] = {"format", "loss scale", "device", "seed",
                                                    "recipe", "keep fp32",  "layers"};
 
+// ---- experiments --------------------------------------------------------------------------------
+
+const UiExperiment *home_experiment_at(const Home *home, int which) {
+    UiExperiment *experiment = &home->experiments[which];
+    if (!experiment->is_described)
+        home->host->describe_experiment(home->host->context, experiment);
+    return experiment;
+}
+
 const UiExperiment *home_experiment(const Home *home) {
-    return home->experiment_count > 0 ? &home->experiments[home->experiment] : NULL;
+    return home->experiment_count > 0 ? home_experiment_at(home, home->experiment) : NULL;
+}
+
+int home_find_experiment(const Home *home, const char *name, size_t length) {
+    for (int i = 0; i < home->experiment_count; i++)
+        if (strlen(home->experiments[i].name) == length &&
+            strncmp(home->experiments[i].name, name, length) == 0)
+            return i;
+    return -1;
+}
+
+bool home_describe_more(Home *home) {
+    const double until = clock_seconds() + 0.05; // a key waits no longer than nobody sees
+    bool more = false;
+    for (int i = 0; home->is_listed && i < home->experiment_count && clock_seconds() < until; i++)
+        if (!home->experiments[i].is_described)
+            more = home_experiment_at(home, i)->is_described;
+    return more;
 }
 
 LaunchForm *home_form(const Home *home) {
@@ -68,6 +95,7 @@ void home_draw_experiments(Ui *ui, Area area, bool focused) {
     enum { NAME = 15 };
     Home *home = home_of(ui);
     Area inside = area_box(area, "experiments", "enter: the form", focused);
+    home->is_listed = true;
     home->experiment_top = home_scroll(home->experiment_top, home->experiment, inside.height);
     for (int row = 0; row < inside.height; row++) {
         int i = home->experiment_top + row;

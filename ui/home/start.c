@@ -107,7 +107,7 @@ void home_train(Ui *ui) {
 }
 
 static const char *const quick_precisions[] = {"fp32", "amp"};
-static const char quick_name[] = "fashion_cnn";
+const char home_quick_name[] = "fashion_cnn";
 
 static void start_quick(Ui *ui, const char *text) {
     (void)text;
@@ -117,7 +117,7 @@ static void start_quick(Ui *ui, const char *text) {
     home_await_none(ui);
     for (int i = 0; i < 2; i++) {
         HomeArguments arguments = {.count = 0};
-        home_add_argument(&arguments, "run", quick_name);
+        home_add_argument(&arguments, "run", home_quick_name);
         home_add_argument(&arguments, "--quiet", NULL);
         home_add_argument(&arguments, "--precision", quick_precisions[i]);
         home_add_argument(&arguments, "--seed", "1");
@@ -134,15 +134,15 @@ void home_quick_start(Ui *ui) {
                      .count = 2,
                      .seeds = 1,
                      .at_once = true};
-    for (int i = 0; i < home->experiment_count; i++)
-        if (strcmp(home->experiments[i].name, quick_name) == 0)
-            plan.experiment = &home->experiments[i];
+    const int at = home_find_experiment(home, home_quick_name, strlen(home_quick_name));
     if (!launch_is_allowed(ui))
         return;
-    if (plan.experiment)
+    if (at >= 0) {
+        plan.experiment = home_experiment_at(home, at);
         home_ask_plan(ui, &plan, start_quick);
-    else
-        ui_say(ui, INK_WARN, "%s is not among the experiments here", quick_name);
+    } else {
+        ui_say(ui, INK_WARN, "%s is not among the experiments here", home_quick_name);
+    }
 }
 
 enum { MATRIX_SEEDS = 3 };

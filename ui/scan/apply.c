@@ -94,12 +94,7 @@ static int choice_named(const char *const *choices, const char *name) {
 // As the form names it: the file's name, without what stands before and behind.
 static int find_experiment(const Home *home, const char *path) {
     const char *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
-    const size_t length = strcspn(base, ".");
-    for (int i = 0; i < home->experiment_count; i++)
-        if (strlen(home->experiments[i].name) == length &&
-            strncmp(home->experiments[i].name, base, length) == 0)
-            return i;
-    return -1;
+    return home_find_experiment(home, base, strcspn(base, "."));
 }
 
 // Parameters that the scan was given.

@@ -20,6 +20,17 @@ enum { MOST_CHOICES = 32, SCRIPT_MOST = 1024 * 1024 };
 
 // ---- experiments --------------------------------------------------------------------------------
 
+static bool list_experiments(void *context, UiExperiment **list, int *count, Error *error) {
+    (void)context;
+    ExperimentFile *files = experiment_list(count);
+    UiExperiment *experiments = calloc((size_t)*count + 1, sizeof *experiments);
+    for (int i = 0; experiments && i < *count; i++)
+        snprintf(experiments[i].name, sizeof experiments[i].name, "%s", files[i].name);
+    free(files);
+    *list = experiments;
+    return experiments || error_fail(error, ERROR_MEMORY, "no memory to list the experiments");
+}
+
 static void take_info(UiExperiment *experiment, const LuaExperimentInfo *info) {
     snprintf(experiment->about, sizeof experiment->about, "%.*s", (int)sizeof experiment->about - 1,
              info->about);
@@ -31,31 +42,22 @@ static void take_info(UiExperiment *experiment, const LuaExperimentInfo *info) {
     }
 }
 
-// One that cannot be read is listed too, with what is wrong as its line.
-static bool list_experiments(void *context, UiExperiment **list, int *count, Error *error) {
+// Of one that cannot be read, what is wrong is its line.
+static void describe_for_screen(void *context, UiExperiment *experiment) {
     (void)context;
-    ExperimentFile *files = experiment_list(count);
+    char path[EXPERIMENT_PATH_SIZE];
+    Error failure = {0};
     LuaExperimentInfo *info = malloc(sizeof *info);
-    UiExperiment *experiments = calloc((size_t)*count + 1, sizeof *experiments);
-    bool done = experiments && info;
-    for (int i = 0; done && i < *count; i++) {
-        Error failure;
-        *info = (LuaExperimentInfo){.parameter_count = 0};
-        snprintf(experiments[i].name, sizeof experiments[i].name, "%s", files[i].name);
-        if (describe_experiment(files[i].path, info, &failure))
-            take_info(&experiments[i], info);
-        else
-            snprintf(experiments[i].about, sizeof experiments[i].about, "%.*s",
-                     (int)sizeof experiments[i].about - 1, failure.text);
-    }
-    free(files);
+    if (!info)
+        snprintf(experiment->about, sizeof experiment->about, "no memory to read it");
+    else if (experiment_find(experiment->name, path, sizeof path, &failure) &&
+             describe_experiment(path, info, &failure))
+        take_info(experiment, info);
+    else
+        snprintf(experiment->about, sizeof experiment->about, "%.*s",
+                 (int)sizeof experiment->about - 1, failure.text);
+    experiment->is_described = true;
     free(info);
-    if (!done) {
-        free(experiments);
-        return error_fail(error, ERROR_MEMORY, "no memory to list the experiments");
-    }
-    *list = experiments;
-    return true;
 }
 
 static char *read_experiment(void *context, const char *name, Error *error) {
@@ -179,6 +181,7 @@ bool screen_open(Cli *cli, const char *run, const ScreenDemo *demo, Error *error
     list_devices(host, demo != NULL);
     const UiHost ui_host = {.program = host->program,
                             .list_experiments = list_experiments,
+                            .describe_experiment = describe_for_screen,
                             .read_experiment = read_experiment,
                             .check_loss_scale = check_loss_scale,
                             .check_recipe = check_recipe,

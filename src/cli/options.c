@@ -259,8 +259,9 @@ static bool set_grams(Cli *cli, const Option *option, const char *value, Error *
 #define FIELD(member) offsetof(Cli, member)
 
 const Option option_table[] = {
-    {"precision", 'p', FOR_RUN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_EVAL | FOR_EXPORT, "P",
-     precision_names, option_set_precision, 0},
+    {"precision", 'p', FOR_RUN | FOR_PROFILE | FOR_MATRIX | FOR_FORK, "P", precision_trained_names,
+     option_set_precision, 0},
+    {"precision", 'p', FOR_EVAL | FOR_EXPORT, "P", precision_names, option_set_precision, 0},
     {"layer", 0, FOR_RUN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_EVAL | FOR_EXPORT, "PATTERN=P",
      "precision of the layers so named; the last match wins; of a matrix PATTERN=P1,P2",
      option_set_layer, 0},
@@ -297,8 +298,8 @@ const Option option_table[] = {
     {"matrix", 0, FOR_RUN, "ID", NULL, set_count, FIELD(run.matrix)},
     {"by", 0, FOR_COMPARE | FOR_MATRIX, "AXIS",
      "what curves stand over, and losses are compared at: step epoch seconds samples", set_axis, 0},
-    {"by", 0, FOR_PROFILE, "WHAT", "layer operation: what is one row (both, and the way)",
-     set_profile_by, 0},
+    {"by", 0, FOR_PROFILE, "WHAT",
+     "part layer operation: what is one row (part: both, and the way)", set_profile_by, 0},
     {"by", 0, FOR_SCAN, "WHAT", "layer block: what is put into a format together (layer)",
      set_scan_by, 0},
     {"formats", 0, FOR_SCAN, "F,F,..", "what layers are tried in (both of 16 bits, and mxfp8)",

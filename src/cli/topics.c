@@ -64,14 +64,16 @@ static void print_operations(void) {
 static void print_precisions(void) {
     static const char *const modes[] = {
         [POLICY_FULL] = "none", [POLICY_CLASSES] = "by class", [POLICY_ALL_LOW] = "nearly all"};
-    printf("  %-16s%-12s%-12s%-9s%s\n", "--precision", "format", "cast", "masters", "loss scale");
+    printf("  %-16s%-12s%-12s%-9s%s\n", "--precision", "format", "cast", "updated", "loss scale");
     for (const Preset *preset = preset_table; preset->name; preset++)
         printf("  %-16s%-12s%-12s%-9s%-12s%s\n", preset->name, format_name(preset->low),
-               modes[preset->mode], preset->masters ? "fp32" : "-", preset->loss_scale,
-               preset->text);
+               modes[preset->mode], format_name(preset->masters ? FORMAT_FP32 : preset->low),
+               preset->loss_scale, preset->text);
     puts("\n  auto: fp16 where products in it are faster on the device than in fp32, else bf16 "
          "where\n        those are, else fp32; of two, the one that is faster\n"
          "  amp:  bf16 where only products in bf16 are faster, else fp16\n"
+         "  updated: what weights are in where they are updated; where products need them in a\n"
+         "        lower one that can be stored, a copy in it lies beside them\n"
          "  tf32: products round their fp32 factors to it, all else is fp32; a card multiplies in\n"
          "        it, a processor shows what it does and is no faster by it\n"
          "  fp8, mxfp8, ..: products round their factors to elements that share scales (`mpbench\n"

@@ -169,6 +169,8 @@ bool describe_expression(const char *text, Format format, ExpressionResult *resu
         result->event = describe_rounding_name(once.rounding);
     else if (value == 0)
         result->event = "flushed to zero on the way";
+    else if (isnan(value) && format_table[format].lowest > 0) // it has no signs
+        result->event = "lost on the way";
     else if (!isfinite(value))
         result->event = "overflowed on the way";
     else

@@ -41,6 +41,16 @@ const char precision_names[] = "auto amp"
 #include "number/presets.def"
     ;
 
+const char precision_trained_names[] = "auto amp"
+#define FORMAT(...)
+#define TRAINED(id, name, ...)   " " name
+#define UNTRAINED(id, name, ...) " " name
+#define EVALUATED(...)
+#include "number/formats.def"
+#define PRESET(name, ...) " " name
+#include "number/presets.def"
+    ;
+
 static const Preset *preset_named(const char *name) {
     for (const Preset *preset = preset_table; preset->name; preset++)
         if (strcmp(preset->name, name) == 0)

@@ -26,8 +26,9 @@ typedef struct Preset {
 } Preset;
 
 extern const Preset preset_table[]; // formats that train, then others; ended by a NULL name
-// What --precision takes, with blanks between: "auto amp fp32 .."; for messages and help.
-extern const char precision_names[];
+// What --precision takes, with blanks between: "auto amp fp32 .."; for messages and help. And what
+// of that trains.
+extern const char precision_names[], precision_trained_names[];
 // Finds a preset by name; "auto" and "amp" follow the device (NULL device: as if nothing gained).
 // `why` gets a sentence where the name left the choice to us, else an empty one; NULL and 0: nobody
 // asks.

@@ -153,6 +153,14 @@ expect_error 1 "has no checkpoint"
 [ ! -e "$folder/none.safetensors" ] || fail "an empty file was left"
 end
 
+begin "what its first run refuses is refused as a whole"
+run matrix simple -p fp32,bf16 --layer fc9=bf16 --steps 3
+expect_status 2
+expect_err "^mpbench: matrix: what it asks for is refused, as told above"
+[ "$(grep -c "^mpbench: --layer fc9: no layer of the model has such a name; did you mean fc1?$" "$folder/err")" = 1 ] ||
+    fail "the cause is not told once"
+end
+
 begin "a value that no run would take is refused before any trains"
 runs=$("$mpbench" ls --json | grep -o '"name"' | wc -l)
 run matrix simple --set lrr=1,2

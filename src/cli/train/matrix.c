@@ -56,6 +56,9 @@ static void reap(const Cli *cli, Matrix *matrix) {
                 continue;
             bool is_done = WIFEXITED(status) && WEXITSTATUS(status) == 0;
             cell->state = is_done ? CELL_DONE : run_stop_requested() ? CELL_MISSING : CELL_FAILED;
+            matrix->is_refused =
+                matrix->is_refused ||
+                (WIFEXITED(status) && WEXITSTATUS(status) == error_exit_status(ERROR_USAGE));
             if (cell->state != CELL_MISSING)
                 tell(cli, matrix, cell);
         }
@@ -103,6 +106,10 @@ static bool run_cells(const Cli *cli, Matrix *matrix, Error *error) {
         }
         nanosleep(&pause, NULL);
         reap(cli, matrix);
+        if (matrix->is_refused && done)
+            done = error_fail(error, ERROR_USAGE,
+                              "matrix: what it asks for is refused, as told above: no more of its "
+                              "runs are started");
     }
 }
 

@@ -46,9 +46,17 @@ double compare_axis_of_step(const RunRecord *run, CompareAxis axis, double step)
     }
 }
 
+bool compare_has_curves(const Comparison *comparison) {
+    for (int i = 0; i < comparison->run_count; i++)
+        if (comparison->losses[i].count > 0)
+            return true;
+    return false;
+}
+
+// A last one is held only against its like, where nothing else is known of any.
 bool compare_lacks_series(const Comparison *comparison, int run) {
     bool has_last = comparison->runs[run].has_loss && strcmp(comparison->series, "loss") == 0;
-    return comparison->losses[run].count == 0 && !has_last;
+    return comparison->losses[run].count == 0 && (!has_last || compare_has_curves(comparison));
 }
 
 double compare_shared_end(const Comparison *comparison) {
@@ -56,7 +64,7 @@ double compare_shared_end(const Comparison *comparison) {
     for (int i = 0; i < comparison->run_count; i++) {
         const CompareCurve *curve = &comparison->losses[i];
         double last = 0;
-        if (compare_lacks_series(comparison, i))
+        if (curve->count == 0)
             continue;
         for (int k = 0; k < curve->count; k++)
             last = fmax(last, curve->x[k]);

@@ -148,8 +148,9 @@ static bool warn_of_lacking(Comparison *comparison) {
     }
     if (count == 0)
         return true;
-    return warn(comparison, "Not all of these runs have %.63s: %s lack%s it.", comparison->series,
-                list, count == 1 ? "s" : "");
+    const bool has_last = compare_has_curves(comparison) && strcmp(comparison->series, "loss") == 0;
+    return warn(comparison, "Not all of these runs have %s%.63s: %s lack%s it.",
+                has_last ? "a curve of " : "", comparison->series, list, count == 1 ? "s" : "");
 }
 
 static bool warn_of_forks(Comparison *comparison) {

@@ -120,8 +120,8 @@ typedef struct CompareSide {
     char label[COMPARE_LABEL_SIZE]; // the shortest that tells it from the others: "bf16, lr=0.01"
     const int *members;             // indexes of runs
     int member_count;
-    // Over the members. `loss` is the mean over the last tenth of the axis that all runs share, or
-    // the last loss where no points were kept.
+    // Over the members. `loss` is the mean over the last tenth of the axis that all runs share; the
+    // last loss where no points were kept of any.
     Statistic steps_per_s, samples_per_s, wall_s, memory, energy_j, co2_g, loss;
     Statistic target_steps, target_seconds; // of those that came to the target
     int64_t skipped;                        // by all members together
@@ -233,7 +233,9 @@ double compare_bytes(const Comparison *comparison, const CompareSide *side,
 double compare_load_of_others(const RunRecord *run, int *processors);
 // Whether that is enough to tell in its speed.
 bool compare_was_busy(const RunRecord *run);
-// Whether the run has nothing of the series that is compared.
+// Whether any run has points of the series that is compared; and whether this one has nothing of
+// it, or its last value alone where others have points.
+bool compare_has_curves(const Comparison *comparison);
 bool compare_lacks_series(const Comparison *comparison, int run);
 // Whether none of its runs had a finite loss in the end.
 bool compare_loss_is_broken(const CompareSide *side);

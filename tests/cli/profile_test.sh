@@ -179,6 +179,20 @@ expect_out '"id": *2'
 expect_out '"operation": *"linear", *"direction": *"forward"'
 end
 
+begin "a profile that is compared, which keeps no curve, leaves the losses of others what they are"
+loss_of() { # RUN
+    sed -n "s/^[^ ].* run $1  *\([-0-9.]*\) .*/\1/p" "$folder/out"
+}
+run run "$folder/two.lua" -d cpu -p fp32 --threads 1 --steps 40 --quiet
+run run "$folder/two.lua" -d cpu -p fp16 --threads 1 --steps 40 --quiet
+run compare 3 4
+alone=$(loss_of 3)
+run compare 3 4 2
+[ "$(loss_of 3)" = "$alone" ] || fail "$(loss_of 3) beside a profile, $alone alone"
+[ "$(loss_of 2)" = - ] || fail "the last loss of a profile, $(loss_of 2), stands beside means"
+expect_out "^Not all of these runs have a curve of loss: two-2 lacks it"
+end
+
 begin "what measures the device's limits takes is no memory of the run that is kept"
 run show 2 --json
 profiled=$(value_of activations)
@@ -199,7 +213,7 @@ expect_status 2
 run profile "$folder/two.lua" --checkpoint-every 5
 expect_status 2
 expect_err 'profile: has no option --checkpoint-every'
-[ "$("$mpbench" ls --json | grep -o '"id"' | wc -l)" -eq 2 ] || fail "what was not profiled is kept"
+[ "$("$mpbench" ls --json | grep -o '"id"' | wc -l)" -eq 4 ] || fail "what was not profiled is kept"
 end
 
 exit "$failures"

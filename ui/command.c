@@ -228,6 +228,15 @@ static bool read_fork(Ui *ui, const char *argument, ForkAsked *asked) {
     return false;
 }
 
+// What the command line would refuse, behind a screen that was left for it.
+static bool has_come_to(Ui *ui, const RunRecord *run, const char *step) {
+    if (strtoll(step, NULL, 10) <= run->step)
+        return true;
+    ui_say(ui, INK_WARN, "fork %s: #%lld %s step %lld", step, (long long)run->id,
+           run_status_goes_on(run->status) ? "has only come to" : "ended at", (long long)run->step);
+    return false;
+}
+
 // A change as `mpbench fork` has it: two arguments.
 static void add_change(const char *change, const char **arguments) {
     static const struct {
@@ -250,7 +259,8 @@ static void fork_run(Ui *ui, const char *verb, const char *argument) {
     int64_t process;
     const char *arguments[FORK_ARGUMENTS] = {"fork", id, "--quiet", "--at", asked.step};
     int count = 5;
-    if (!read_meant(ui, verb, &run) || !launch_is_allowed(ui) || !read_fork(ui, argument, &asked))
+    if (!read_meant(ui, verb, &run) || !launch_is_allowed(ui) || !read_fork(ui, argument, &asked) ||
+        !has_come_to(ui, &run, asked.step))
         goto done;
     snprintf(id, sizeof id, "%lld", (long long)run.id);
     if (asked.precision[0]) {

@@ -10,7 +10,8 @@ static bool check_precision(const Option *option, const char *value, Error *erro
     int count = 0;
     if (precision_is_untrained(value)) // refused with a reason where the device is known
         return true;
-    snprintf(names, sizeof names, "%s", precision_names);
+    const bool trains = !(option->commands & (FOR_EVAL | FOR_EXPORT));
+    snprintf(names, sizeof names, "%s", trains ? precision_trained_names : precision_names);
     char *rest = names;
     for (char *name; count < MOST_CHOICES && (name = strtok_r(rest, " ", &rest));)
         choices[count++] = name;

@@ -178,6 +178,7 @@ expect_status 0
 expect_out '"precision": *"bf16"'
 run run "$tiny" -p double
 expect_usage_error "--precision double.*one of auto"
+! grep -q " int8 " "$folder/err" || fail "nothing trains in int8"
 end
 
 begin "arguments are checked"

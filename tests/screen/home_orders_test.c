@@ -74,6 +74,8 @@ static void a_fork_begins_at_the_step_that_is_looked_at(void) {
     press("{", "18/20");
     press(":fork bf16 fp16\r", "\"fp16\" is too much");
     press(":fork nonsense\r", "a whole number is wanted");
+    press(":fork 999 bf16\r", "fork 999: #1 ended at step 20");
+    expect("18/20"); // it is still there
     press(":fork bf16\r", "#2 simple-2 bf16");
     expect("finished after step");
     expect("forked from run 1 after step 18");

@@ -288,13 +288,14 @@ static void draw_supposed(const Live *live, const HistogramLayer *shown, Area ar
 }
 
 void histogram_say_why_empty(const Live *live, const HistogramLayer *shown, Area inside) {
-    const char *why = !live->data.is_known                 ? "no run is open"
-                      : live->data.record.layer_count == 0 ? "this run has no layers"
-                      : shown->has_time_only
-                          ? "this layer has no weights, and so no gradients to count"
-                      : shown->name[0] && live_is_over(&live->data.record)
-                          ? "no gradients of this layer were counted here"
-                          : "the gradients of this layer are counted from the first steps on";
+    const char *why =
+        !live->data.is_known                 ? "no run is open"
+        : live->data.record.layer_count == 0 ? "this run has no layers"
+        : shown->has_time_only ? "this layer has no weights, and so no gradients to count"
+        : shown->name[0] && live_is_over(&live->data.record)
+            ? "no gradients of this layer were counted here"
+            : "no gradients of this layer are counted so far: they are from the first "
+              "steps on, where it has weights of its own";
     area_wrap(area_part(inside, 1, 1, inside.width - 2, inside.height - 1), 0, style_of(INK_DIM),
               why);
 }

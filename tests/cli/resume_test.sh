@@ -106,7 +106,7 @@ refused() {
     status=$?
 }
 refused --set rl=1
-expect_error 2 "^mpbench: --set rl: long has no such parameter; did you mean lr?; it has: lr rest steps$"
+expect_error 2 "^mpbench: --set rl: long has no such parameter; it has: lr rest steps$"
 [ "$(wc -l <"$folder/err")" -eq 1 ] || fail "$(head -n 1 "$folder/err")"
 refused --set lr=much
 expect_error 2 "^mpbench: --set lr=much: a number expected"

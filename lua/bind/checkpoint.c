@@ -155,7 +155,17 @@ static bool is_elsewhere(Session *session) {
            !checkpoint_is_here(session->resume, &training);
 }
 
-static bool restore(Session *session, bool at_end, Error *error) {
+// What the replay gathered and took is none of the run's. When garbage is due is told by what steps
+// were seen to keep; a replay shows nothing of that, and an evaluation that comes before the first
+// step would pile up more than it did in the run that it is of.
+static void forget_replayed_memory(lua_State *L, Session *session) {
+    session->kept_bytes = bind_collect_all(L, session);
+    session->most_bytes = session->step_bytes = 0;
+    allocator_forget_peaks(session->engine->device->allocator);
+    run_raise_memory(session->run);
+}
+
+static bool restore(lua_State *L, Session *session, bool at_end, Error *error) {
     Checkpoint *resume = session->resume;
     Inventory *inventory = &session->inventory;
     device_end_replay(session->engine->device);
@@ -166,8 +176,7 @@ static bool restore(Session *session, bool at_end, Error *error) {
     free(inventory->live);
     inventory->live = NULL;
     inventory->live_count = 0;
-    allocator_forget_peaks(session->engine->device->allocator); // garbage gathered on the way
-    run_raise_memory(session->run);
+    forget_replayed_memory(L, session);
     session->resume = NULL;
     session->run->is_silent = false;
     const Run *run = session->run;
@@ -196,7 +205,7 @@ void bind_boundary(lua_State *L) {
         lua_gc(L, LUA_GCCOLLECT);
     if (session->resume) {
         lua_vm_begin_patience(session->vm);
-        bool restored = restore(session, false, &error);
+        bool restored = restore(L, session, false, &error);
         lua_vm_end_patience(session->vm);
         if (!restored && error.code == ERROR_USAGE) // what was typed is wrong, not the script
             session->refusal = error;
@@ -346,7 +355,7 @@ bool bind_end_script(Session *session, bool done, Error *error) {
         bool there =
             done && error->code == ERROR_NONE && run->step == checkpoint_step(session->resume);
         if (there)
-            return restore(session, true, error);
+            return restore(lua_vm_state(session->vm), session, true, error);
         device_end_replay(session->engine->device);
         // A fork that is refused what it was asked for comes to nothing; else the counts go on.
         bool is_refused = !done && error->code == ERROR_USAGE;

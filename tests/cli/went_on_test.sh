@@ -1,0 +1,49 @@
+#!/bin/sh
+# shellcheck disable=SC1091,SC2034,SC2154 # what shell.sh sets and reads
+# What is said of a run that went on from a checkpoint: its speed, its memory and its end are those of
+# what was trained, wherever the checkpoint was taken.
+. "$(dirname "$0")/../shell.sh"
+
+# An epoch is 20 steps, and ends with an evaluation that takes far more memory than a step.
+cat >"$folder/epochs.lua" <<'LUA'
+local mp = require "mp"
+local nn, F = mp.nn, mp.fn
+local function made(count, batch, shuffle)
+    return mp.data.synthetic { shape = { 64 }, classes = 4, count = count, batch = batch, shuffle = shuffle }
+end
+return mp.experiment {
+    name = "epochs", params = { epochs = 2, lr = 0.1, width = 64, batch = 8 },
+    data = function(p) return { train = made(20 * p.batch, p.batch), test = made(8192, 1024) } end,
+    model = function(p) return nn.Sequential { nn.Linear(64, p.width), nn.Linear(p.width, 4) } end,
+    optim = function(parameters, p) return mp.optim.SGD(parameters, { lr = p.lr }) end,
+    loss = function(net, batch) return F.cross_entropy(net(batch.x), batch.y) end,
+    eval = function(net, batch)
+        local y = batch.x
+        for _ = 1, 32 do y = y * 0.5 end
+        return { spread = (y * y):mean(), loss = F.cross_entropy(net(batch.x), batch.y) }
+    end,
+}
+LUA
+train() {
+    "$mpbench" "$@" --quiet >"$folder/out" 2>"$folder/err"
+    status=$?
+    expect_status 0
+}
+train run "$folder/epochs.lua" --threads 1 --checkpoint-every 20 --name whole
+
+begin "the memory of a fork is its parent's, from the end of an epoch too"
+most=$(says whole peak)
+for at in 10 20 30; do
+    train fork whole --at $at --name "from$at"
+    [ "$(says "from$at" peak)" -le "$((most + most / 20))" ] ||
+        fail "from step $at: $(says "from$at" peak) bytes, its parent took $most"
+    [ "$(says "from$at" last)" = "$(says whole last)" ] || fail "from step $at: another loss"
+done
+end
+
+begin "a run that goes on from the end of an epoch takes no more memory than before"
+train resume whole --at 20
+[ "$(says whole peak)" -le "$((most + most / 20))" ] || fail "$(says whole peak) bytes, and $most before"
+end
+
+exit "$failures"

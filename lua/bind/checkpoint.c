@@ -177,6 +177,9 @@ static bool restore(lua_State *L, Session *session, bool at_end, Error *error) {
     inventory->live = NULL;
     inventory->live_count = 0;
     forget_replayed_memory(L, session);
+    // Else what is left out of the steps' time since then goes back to a moment of the replay's own
+    // clock, and takes what the run had trained with it.
+    session->step_clock = session->learnt_at = run_clock(session->run);
     session->resume = NULL;
     session->run->is_silent = false;
     const Run *run = session->run;

@@ -46,4 +46,15 @@ train resume whole --at 20
 [ "$(says whole peak)" -le "$((most + most / 20))" ] || fail "$(says whole peak) bytes, and $most before"
 end
 
+# The steps before the checkpoint take long, those after it are few, and a replay computes nothing.
+begin "a run that goes on from the end of an epoch is as fast as its steps were"
+train run "$folder/epochs.lua" --threads 1 --checkpoint-every 20 --steps 24 --set width=2048 --set batch=128 --name slow
+train resume slow --at 20
+"$mpbench" export slow --format jsonl >"$folder/out"
+sed -n 's/.*"step_seconds","step":\([0-9]*\),"value":\(.*\)}/\1 \2/p' "$folder/out" |
+    awk -v speed="$(says slow steps_per_s)" '$1 > 1 && $1 <= 20 { before += $2 }
+        END { trained = 23 / speed; print trained " s of training, of which " before " s before the checkpoint"
+              exit !(before > 0 && trained > 0.9 * before) }' >"$folder/err" || fail "$(cat "$folder/err")"
+end
+
 exit "$failures"

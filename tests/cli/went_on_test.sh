@@ -57,4 +57,50 @@ sed -n 's/.*"step_seconds","step":\([0-9]*\),"value":\(.*\)}/\1 \2/p' "$folder/o
               exit !(before > 0 && trained > 0.9 * before) }' >"$folder/err" || fail "$(cat "$folder/err")"
 end
 
+begin "a run has no checkpoint past its end to go on from"
+"$mpbench" show whole --json >"$folder/before"
+for words in "resume whole --at 41" "resume whole --at 5000" "resume whole --at 5000 --weights-only" \
+    "fork whole --at 5000"; do
+    # shellcheck disable=SC2086 # words
+    run $words
+    expect_usage_error "--at [0-9]*: run whole ended at step 40$"
+done
+run resume whole --at 40
+expect_usage_error "run whole ended at step 40, so that a resume from there would train nothing: .*fork whole --epochs N"
+"$mpbench" show whole --json >"$folder/after"
+cmp -s "$folder/before" "$folder/after" || fail "the run is another one: $(diff "$folder/before" "$folder/after" | head -c 300)"
+train resume whole --at 39
+[ "$(says whole steps)" = 40 ] || fail "$(says whole steps) steps"
+end
+
+cat >"$folder/broken.lua" <<'LUA'
+local mp = require "mp"
+local breaks_at = require "breaks"
+return mp.experiment { name = "broken", params = { steps = 40 }, run = function(run)
+    local net = run:model(mp.nn.Linear(4, 1))
+    local opt = mp.optim.SGD(net:parameters(), { lr = 0.1 })
+    for step = 1, run.params.steps do
+        opt:zero_grad()
+        local loss = net(mp.randn(8, 4)):pow(2):mean()
+        loss:backward()
+        opt:step()
+        run:log { loss = loss }
+        if step == breaks_at then error "no more" end
+    end
+end }
+LUA
+begin "a run that did not finish goes on from its last checkpoint, from its very end too"
+for kept in 20 30; do # every so many steps
+    echo 'return 30' >"$folder/breaks.lua"
+    run run "$folder/broken.lua" --threads 1 --checkpoint-every $kept --name "kept$kept" --quiet
+    expect_error 1 "no more"
+    run resume "kept$kept" --at 31
+    expect_usage_error "--at 31: run kept$kept ended at step 30$"
+    echo 'return 0' >"$folder/breaks.lua"
+    train resume "kept$kept" --at 30
+    [ "$(says "kept$kept" steps)" = 40 ] || fail "kept$kept: $(says "kept$kept" steps) steps"
+    [ "$(says "kept$kept" status)" = '"finished"' ] || fail "kept$kept: $(says "kept$kept" status)"
+done
+end
+
 exit "$failures"

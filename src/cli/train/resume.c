@@ -64,6 +64,18 @@ static const char *longer_by(const RunRecord *record) {
     return record->epochs > 0 ? "--epochs" : "--steps";
 }
 
+// Nothing can go on from where the run never came. What is known of one that was killed may lag
+// behind its last checkpoint.
+static bool check_came_to(const Past *past, int64_t step, Error *error) {
+    const RunRecord *record = &past->record;
+    const CheckpointRow *last = past->row_count > 0 ? &past->rows[past->row_count - 1] : NULL;
+    if (step <= record->step || (last && step <= last->step))
+        return true;
+    return error_fail(
+        error, ERROR_USAGE, "--at %" PRId64 ": run %s %s step %" PRId64, step, record->name,
+        run_status_goes_on(record->status) ? "has only come to" : "ended at", record->step);
+}
+
 // ---- resume -------------------------------------------------------------------------------------
 
 // One of two that were trained in lock step. What is known of the pair stays with it.
@@ -83,6 +95,20 @@ static bool begin_with_weights(Cli *cli, Past *past, Error *error) {
     cli->weights = past->file;
     cli->run.parent = past->record.id;
     return training_run(cli, &(TrainingPlan){.path = past->script}, error);
+}
+
+// One that is whole would train nothing from its very end, and still be said to have taken longer.
+static bool check_resume(const Cli *cli, const Past *past, Error *error) {
+    const RunRecord *record = &past->record;
+    if (!check_came_to(past, cli->at, error))
+        return false;
+    if (record->status == RUN_FINISHED && cli->at == record->step && !cli->weights_only)
+        return error_fail(error, ERROR_USAGE,
+                          "run %s ended at step %" PRId64 ", so that a resume from there would "
+                          "train nothing: give --at an earlier step; `mpbench fork %s %s N` "
+                          "trains on",
+                          record->name, record->step, record->name, longer_by(record));
+    return true;
 }
 
 static bool resume(Cli *cli, Past *past, Error *error) {
@@ -129,7 +155,7 @@ bool command_resume(Cli *cli, Error *error) {
     if (!past)
         return error_fail(error, ERROR_MEMORY, "no memory to resume");
     bool done = past_keep_own(cli, past, error) && past_read(cli, past, true, error) &&
-                resume(cli, past, error);
+                check_resume(cli, past, error) && resume(cli, past, error);
     past_clear(past);
     free(past);
     return done;
@@ -219,10 +245,8 @@ static bool check_fork(const Cli *cli, const Past *past, Error *error) {
     int64_t step = cli->at ? cli->at : past->row ? past->row->step : 0;
     bool is_longer =
         past_has_own(past, "steps") || past_has_own(past, "epochs") || past_has_own(past, "set");
-    if (step > record->step)
-        return error_fail(
-            error, ERROR_USAGE, "--at %" PRId64 ": run %s %s step %" PRId64, step, record->name,
-            run_status_goes_on(record->status) ? "has only come to" : "ended at", record->step);
+    if (!check_came_to(past, step, error))
+        return false;
     if (cli->run.steps > 0 && cli->run.steps <= step)
         return error_fail(error, ERROR_USAGE,
                           "--steps %" PRId64 ": the fork begins after step %" PRId64

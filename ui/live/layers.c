@@ -15,7 +15,9 @@ static const double thin = 0.0005;   // of a histogram: left out of the sparks
 // ---- where things are ---------------------------------------------------------------------------
 
 enum {
-    FORMAT_COLUMNS = 10,
+    FORMAT_LEAST = 4, // "bf16"
+    SET_COLUMNS = 4,  // "auto"
+    GAP = 1,
     ZERO_COLUMNS = 6,
     FLUSHED_COLUMNS = 8,
     SUBNORMAL_COLUMNS = 6,
@@ -26,7 +28,7 @@ enum {
 };
 
 typedef struct Columns { // of the table, from the left; -1: there is no room for it
-    int name, name_width, format, spark, spark_width, time_width;
+    int name, name_width, format, format_width, spark, spark_width, time_width;
     int zero, flushed, subnormal, broken, ratio, time; // the columns behind them
     int first_bin, last_bin; // of the sparks: one range for all layers, to hold them side by side
     double seconds;          // of all layers together
@@ -43,20 +45,28 @@ static void grow(int *left, int *have, int wanted) {
 
 // What there is room for, then room for what is there: a panel that has the screen for itself
 // shows names whole and as many exponents as there are.
-static Columns columns_of(int width, int longest_name) {
+static Columns columns_of(int width, int longest_name, int longest_format) {
     enum {
         NAME_LEAST = 8,
         NAME_TOLD = 12, // that layers of one kind are told apart
         NAME_USUAL = 16,
         SPARK_LEAST = 8,
         SPARK_USUAL = 16,
+        FORMAT_USUAL = 5, // "mxfp8"
         TIME_USUAL = 10,
-        TIME_MOST = 30,
-        GAP = 1
+        TIME_MOST = 30
     };
     const int shares = ZERO_COLUMNS + FLUSHED_COLUMNS + SUBNORMAL_COLUMNS + BROKEN_COLUMNS;
-    Columns columns = {.name = 1, .time = -1, .ratio = -1, .spark = -1, .name_width = NAME_LEAST};
-    int left = width - 1 - NAME_LEAST - GAP - FORMAT_COLUMNS - shares;
+    const int behind = GAP + SET_COLUMNS + GAP; // the format
+    Columns columns = {.name = 1,
+                       .time = -1,
+                       .ratio = -1,
+                       .spark = -1,
+                       .name_width = NAME_LEAST,
+                       .format_width = FORMAT_LEAST};
+    int left = width - 1 - NAME_LEAST - GAP - FORMAT_LEAST - behind - shares;
+    grow(&left, &columns.format_width,
+         longest_format < FORMAT_USUAL ? longest_format : FORMAT_USUAL);
     bool has_spark = left >= SPARK_LEAST + GAP;
     left -= has_spark ? SPARK_LEAST + GAP : 0;
     grow(&left, &columns.name_width, longest_name < NAME_TOLD ? longest_name : NAME_TOLD);
@@ -67,6 +77,7 @@ static Columns columns_of(int width, int longest_name) {
     columns.spark_width = has_spark ? SPARK_LEAST : 0;
     columns.time_width = has_time ? TIME_COLUMNS : 0;
     grow(&left, &columns.name_width, longest_name < NAME_USUAL ? longest_name : NAME_USUAL);
+    grow(&left, &columns.format_width, longest_format);
     if (has_spark)
         grow(&left, &columns.spark_width, SPARK_USUAL);
     if (has_time)
@@ -77,7 +88,7 @@ static Columns columns_of(int width, int longest_name) {
     if (has_time)
         grow(&left, &columns.time_width, TIME_MOST);
     columns.format = columns.name + columns.name_width + GAP;
-    int at = columns.format + FORMAT_COLUMNS;
+    int at = columns.format + columns.format_width + behind;
     if (has_spark) {
         columns.spark = at;
         at += columns.spark_width + GAP;
@@ -165,21 +176,23 @@ static const char *format_of(const Live *live, int layer) {
                                                : live->data.record.layers[layer].precision;
 }
 
-static void draw_format(const Live *live, Area area, int column, int row, int layer) {
+static void draw_format(const Live *live, Area area, const Columns *columns, int row, int layer) {
     const RecordLayer *recorded = &live->data.record.layers[layer];
     bool is_past = live->view.cursor != LIVE_FOLLOWS;
     char format[48], set[48];
     live_clean(format, sizeof format, format_of(live, layer));
     live_clean(set, sizeof set, recorded->set);
-    int at = area_text_cut(area, column, row, 5, style_of(live_ink(format)), format);
+    const int word = columns->format + columns->format_width + GAP;
+    int at = area_text_cut(area, columns->format, row, columns->format_width,
+                           style_of(live_ink(format)), format);
     const char *pending = live_pending(live, layer);
     bool is_set = !is_past && set[0] && strcmp(set, "auto") != 0;
     if (pending[0]) {
         area_put(area, at, row, style_of(INK_WARN), GLYPH_ARROW);
-        area_text_cut(area, at + 1, row, 4, style_of(live_ink(pending)), pending);
+        area_text_cut(area, at + 1, row, word + SET_COLUMNS - at - 1, style_of(live_ink(pending)),
+                      pending);
     } else { // of then it is not known who chose the format
-        int word = at < column + 5 ? column + 5 : column + 6; // mxfp4 and nvfp4 leave no gap
-        area_text_cut(area, word, row, 4, style_of(is_set ? INK_BRIGHT : INK_DIM),
+        area_text_cut(area, word, row, SET_COLUMNS, style_of(is_set ? INK_BRIGHT : INK_DIM),
                       is_past  ? "–"
                       : is_set ? "set"
                                : "auto");
@@ -197,7 +210,7 @@ static void draw_spark(Area area, const Columns *columns, int row, const LayerSa
 }
 
 static void draw_time(Area area, const Columns *columns, int row, double share) {
-    enum { EIGHTHS = 8, WORD = 5, GAP = 1 };
+    enum { EIGHTHS = 8, WORD = 5 };
     int width = columns->time_width - WORD - GAP, left = columns->time - columns->time_width + GAP;
     int eighths = (int)lround(share * width * EIGHTHS);
     eighths = eighths < 1 ? 1 : eighths;
@@ -261,7 +274,7 @@ static void draw_layer(const Live *live, Area area, const Columns *columns, int 
     live_clean(name, sizeof name, recorded->name);
     area_text_middle(area, columns->name, row, columns->name_width,
                      is_selected ? style_bold(INK_BRIGHT) : style_of(INK_TEXT), name);
-    draw_format(live, area, columns->format, row, layer);
+    draw_format(live, area, columns, row, layer);
     if (sample && sample->count > 0 && columns->spark >= 0)
         draw_spark(area, columns, row, sample,
                    live_ink(sample->precision[0] ? sample->precision : recorded->precision));
@@ -310,6 +323,17 @@ static int longest_name(const RunRecord *record) {
     return longest;
 }
 
+static int longest_format(const Live *live) {
+    int longest = 0;
+    for (int i = 0; i < live->data.record.layer_count; i++) {
+        char format[48];
+        live_clean(format, sizeof format, format_of(live, i));
+        int width = text_width(format);
+        longest = width > longest ? width : longest;
+    }
+    return longest;
+}
+
 static void draw_sentences(const Live *live, Area area) {
     int said = live_say_layers(live, area_to_measure(area.width), 0);
     int pending = live->order_count > 0 && area.height > 0 ? 1 : 0;
@@ -352,7 +376,7 @@ void live_draw_layers(const Live *live, Area area, bool focused) {
     char right[160] = "";
     Rows rows = rows_of(live, area.width - 2, area.height - 2);
     char measured[96] = "";
-    const Columns columns = columns_of(area.width - 2, longest_name(record));
+    const Columns columns = columns_of(area.width - 2, longest_name(record), longest_format(live));
     say_measured(live, &columns, area.frame->ascii, measured, sizeof measured);
     if (record->layer_count > 0)
         snprintf(right, sizeof right, "%s%d of %d", measured, live->view.layer + 1,

@@ -156,6 +156,9 @@ bool bind_is_callable(lua_State *L, int index);
 // What comes before engine work, at a boundary between two steps: a checkpoint, the end of a
 // replay, the end of the run. May raise an error.
 void bind_boundary(lua_State *L);
+// The same before the script leaves it without engine work: an evaluation begins, which is a
+// waypoint, or a loop over data, which moves its loader.
+void bind_leave_boundary(lua_State *L);
 // Heeds an order to pause where no step has ended for a while.
 void bind_attend(void *session);
 double bind_step_seconds(void *session); // that the last one took; any thread

@@ -1,10 +1,11 @@
 // Checkpoints as the binding takes them, and the replay of a script that resumes from one.
 //
 // A checkpoint of a step is taken just before the first engine work after it, so that what a script
-// logs right after a step belongs to the step; or just before the first after a waypoint that
-// follows: the data's end may have been looked at by then, and averages moved. A replay ends at the
-// same place. Until then nothing is told, and what the script reads of the device comes from the
-// journal.
+// logs right after a step belongs to the step, or before an evaluation or a loop over data begins:
+// a run that is made longer comes by the step too, and does something else then. Or just before the
+// first work after a waypoint that follows: the data's end may have been looked at by then, and
+// averages moved. A replay ends at the same place. Until then nothing is told, and what the script
+// reads of the device comes from the journal.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,12 +148,11 @@ void bind_keep_before_evaluation(Session *session) {
 
 // ---- the end of a replay ------------------------------------------------------------------------
 
-static bool is_elsewhere(Session *session) {
+static bool is_here(Session *session) {
     const CheckpointExtra extra = extra_of(session, false);
     const CheckpointTraining training = {
         .engine = session->engine, .inventory = &session->inventory, .extra = &extra};
-    return checkpoint_waypoint(session->resume) < 0 &&
-           !checkpoint_is_here(session->resume, &training);
+    return checkpoint_is_here(session->resume, &training);
 }
 
 // What the replay gathered and took is none of the run's. When garbage is due is told by what steps
@@ -201,7 +201,7 @@ void bind_boundary(lua_State *L) {
     Error error = {0};
     Session *session = session_of(L);
     session->at_boundary = false;
-    if (session->resume && is_elsewhere(session))
+    if (session->resume && checkpoint_waypoint(session->resume) < 0 && !is_here(session))
         return; // at the next waypoint
     // What nobody can reach any more is not written, and not asked for when it is read.
     if (session->resume || session->checkpoint_why)
@@ -220,6 +220,13 @@ void bind_boundary(lua_State *L) {
     if (session->stops && run_is_to_stop(session->run))
         lua_vm_interrupt(session->vm, "the run is to end here");
     lua_vm_check(L);
+}
+
+// A file of before this was written with the loop begun: then its replay ends there.
+void bind_leave_boundary(lua_State *L) {
+    Session *session = session_of(L);
+    if (session->at_boundary && (!session->resume || is_here(session)))
+        bind_boundary(L);
 }
 
 void bind_attend(void *context) {

@@ -115,8 +115,11 @@ static int loader_step(lua_State *L) {
 // `for b in loader do`: calling the loader with the generic for's (state, control) gives the next
 // batch; the first call of a loop, control nil, begins an epoch.
 static int loader_call(lua_State *L) {
-    if (lua_isnil(L, 3) || lua_isnone(L, 3))
-        loader_begin(loader_at(L, "loader")->loader);
+    if (lua_isnil(L, 3) || lua_isnone(L, 3)) {
+        Loader *loader = loader_at(L, "loader")->loader;
+        bind_leave_boundary(L);
+        loader_begin(loader);
+    }
     lua_settop(L, 1);
     return loader_step(L);
 }

@@ -35,6 +35,7 @@ static int run_evaluating_call(lua_State *L) {
     Session *session = session_of(L);
     Run *run = session->run;
     if (lua_toboolean(L, 1)) {
+        bind_leave_boundary(L);
         bind_pass_waypoint(session);
         bind_keep_before_evaluation(session);
         run_pause_clock(run);

@@ -94,8 +94,9 @@ int64_t checkpoint_step(const Checkpoint *checkpoint);
 bool checkpoint_is_at_end(const Checkpoint *checkpoint);
 // As the field of CheckpointExtra.
 bool checkpoint_leader_ends(const Checkpoint *checkpoint);
-// As the field of CheckpointExtra; -1: a file of before it was kept.
+// As the field of CheckpointExtra; -1: a file of before it was kept, or it is to be as one.
 int checkpoint_waypoint(const Checkpoint *checkpoint);
+void checkpoint_forget_waypoint(Checkpoint *checkpoint);
 // Whether loaders and streams of chance stand where they stood when it was taken.
 bool checkpoint_is_here(const Checkpoint *checkpoint, const CheckpointTraining *training);
 bool checkpoint_read_journal(Checkpoint *checkpoint, Journal *journal, Error *error) MUST_CHECK;

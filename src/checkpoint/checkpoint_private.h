@@ -60,6 +60,7 @@ struct Checkpoint {
     bool exact; // all is to be as it was
     int64_t step;
     bool at_end;
+    bool seeks_place; // by positions, whatever waypoint it names
 };
 
 // What the error says when the file will not do for resuming.

@@ -64,7 +64,11 @@ bool checkpoint_leader_ends(const Checkpoint *checkpoint) {
 
 int checkpoint_waypoint(const Checkpoint *checkpoint) {
     const char *waypoint = checkpoint_note(checkpoint, "waypoint");
-    return waypoint ? (int)strtol(waypoint, NULL, 10) : -1;
+    return waypoint && !checkpoint->seeks_place ? (int)strtol(waypoint, NULL, 10) : -1;
+}
+
+void checkpoint_forget_waypoint(Checkpoint *checkpoint) {
+    checkpoint->seeks_place = true;
 }
 
 bool checkpoint_is_here(const Checkpoint *checkpoint, const CheckpointTraining *training) {

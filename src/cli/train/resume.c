@@ -13,8 +13,12 @@
 #include "store/twin.h"
 
 // Opens the chosen checkpoint; one that is damaged is refused with the way to the one before it.
+// That of a run's end was once taken when the evaluation there had begun, which a run that trains
+// on does not come by: nothing was computed since the step, and its place is found without.
 static Checkpoint *open_chosen(const Past *past, const RestoreOwn *own, Error *error) {
     Checkpoint *checkpoint = checkpoint_open(past->file, past->row->hash, own, error);
+    if (checkpoint && checkpoint_waypoint(checkpoint) > 0 && strcmp(past->row->why, "end") == 0)
+        checkpoint_forget_waypoint(checkpoint);
     if (checkpoint)
         return checkpoint;
     const CheckpointRow *before = past->row > past->rows ? past->row - 1 : NULL;

@@ -322,7 +322,7 @@ expect_no_out failed
 "$mpbench" show evaluated --json >"$folder/after"
 cmp -s "$folder/before" "$folder/after" || fail "$(diff "$folder/before" "$folder/after" | head -c 300)"
 run resume evaluated --at 150
-expect_error 2 "ended at step 150" # what came after the step is not superseded
+expect_error 2 "has finished, at step 150" # what came after the step is not superseded
 end
 
 cat >"$folder/epochs.lua" <<'LUA'

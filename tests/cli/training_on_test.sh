@@ -120,10 +120,22 @@ if command -v sqlite3 >/dev/null 2>&1; then
         WHERE run = $(says old id)"
     train fork old --steps 20 --name old-longer
     expect_same long old-longer 8
-    train resume old --at 7
     end
 else
     echo "skip so does a run of a history in which the end was kept after the evaluation had begun: no sqlite3"
 fi
+
+begin "that a run's end can be trained again is said where a checkpoint lies before it, with its step"
+run resume short
+expect_error 2 "run short has finished, at step 7: .mpbench fork short --steps N. trains on$"
+train run "$folder/declared.lua" --threads 1 --steps 20 --checkpoint-every 6 --name kept
+run resume kept
+expect_error 2 "trains on, .mpbench resume kept --at 18. trains its end again$"
+train resume kept --at 18
+run resume longer
+expect_error 2 "trains on, .mpbench resume longer --at 7. trains its end again$"
+train resume longer --at 7
+expect_same long longer 8
+end
 
 exit "$failures"

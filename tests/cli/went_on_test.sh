@@ -66,7 +66,7 @@ for words in "resume whole --at 41" "resume whole --at 5000" "resume whole --at 
     expect_usage_error "--at [0-9]*: run whole ended at step 40$"
 done
 run resume whole --at 40
-expect_usage_error "run whole ended at step 40, so that a resume from there would train nothing: .*fork whole --epochs N"
+expect_usage_error "run whole has finished, at step 40: .mpbench fork whole --epochs N. trains on"
 "$mpbench" show whole --json >"$folder/after"
 cmp -s "$folder/before" "$folder/after" || fail "the run is another one: $(diff "$folder/before" "$folder/after" | head -c 300)"
 train resume whole --at 39

@@ -55,14 +55,18 @@ static bool has_weights_only(const char *why) {
     return strcmp(why, "weights") == 0 || strcmp(why, "final") == 0;
 }
 
-// The last checkpoint at or before the step (0: of all). One that a run left in the middle of a
-// step or an evaluation has its weights only.
-static void choose_row(Past *past, const Store *store, int64_t at, bool weights_only) {
-    past->row = NULL;
+// One that a run left in the middle of a step or an evaluation has its weights only.
+const CheckpointRow *past_last_row(const Past *past, int64_t at, bool weights_only) {
+    const CheckpointRow *last = NULL;
     for (int i = 0; i < past->row_count; i++)
-        if ((at == 0 || past->rows[i].step <= at) &&
-            (weights_only || !has_weights_only(past->rows[i].why)))
-            past->row = &past->rows[i];
+        if (past->rows[i].step <= at && (weights_only || !has_weights_only(past->rows[i].why)))
+            last = &past->rows[i];
+    return last;
+}
+
+// The last at or before the step; 0: of all.
+static void choose_row(Past *past, const Store *store, int64_t at, bool weights_only) {
+    past->row = past_last_row(past, at == 0 ? INT64_MAX : at, weights_only);
     if (past->row)
         checkpoint_file_path(store, past->row, past->file);
 }

@@ -31,6 +31,9 @@ bool past_keep_own(Cli *cli, Past *past, Error *error) MUST_CHECK;
 // The run that was named, its script, and the checkpoint to begin at. `in_place`: it goes on
 // itself, and must not be in progress.
 bool past_read(const Cli *cli, Past *past, bool in_place, Error *error) MUST_CHECK;
+// The last checkpoint at or before the step that can be gone on from, or else its weights; NULL:
+// there is none.
+const CheckpointRow *past_last_row(const Past *past, int64_t at, bool weights_only);
 // Tells where the script is another than the run began with.
 void past_warn_of_changes(const Past *past);
 // The run's options, then those typed now. `with_own` false: only the run's.

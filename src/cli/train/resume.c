@@ -101,28 +101,31 @@ static bool begin_with_weights(Cli *cli, Past *past, Error *error) {
     return training_run(cli, &(TrainingPlan){.path = past->script}, error);
 }
 
+static bool refuse_finished(const Past *past, Error *error) {
+    const RunRecord *record = &past->record;
+    const CheckpointRow *before = past_last_row(past, record->step - 1, false);
+    error_fail(error, ERROR_USAGE,
+               "run %s has finished, at step %" PRId64 ": `mpbench fork %s %s N` trains on",
+               record->name, record->step, record->name, longer_by(record));
+    const size_t used = strlen(error->text);
+    if (before)
+        snprintf(error->text + used, sizeof error->text - used,
+                 ", `mpbench resume %s --at %" PRId64 "` trains its end again", record->name,
+                 before->step);
+    return false;
+}
+
 // One that is whole would train nothing from its very end, and still be said to have taken longer.
 static bool check_resume(const Cli *cli, const Past *past, Error *error) {
     const RunRecord *record = &past->record;
-    if (!check_came_to(past, cli->at, error))
-        return false;
-    if (record->status == RUN_FINISHED && cli->at == record->step && !cli->weights_only)
-        return error_fail(error, ERROR_USAGE,
-                          "run %s ended at step %" PRId64 ", so that a resume from there would "
-                          "train nothing: give --at an earlier step; `mpbench fork %s %s N` "
-                          "trains on",
-                          record->name, record->step, record->name, longer_by(record));
-    return true;
+    const bool is_at_end = cli->at == 0 || cli->at == record->step;
+    if (record->status == RUN_FINISHED && is_at_end && !cli->weights_only)
+        return refuse_finished(past, error);
+    return check_came_to(past, cli->at, error);
 }
 
 static bool resume(Cli *cli, Past *past, Error *error) {
     const RunRecord *record = &past->record;
-    if (record->status == RUN_FINISHED && cli->at == 0 && !cli->weights_only)
-        return error_fail(error, ERROR_USAGE,
-                          "run %s has finished, at step %" PRId64 ": `mpbench fork %s %s N` "
-                          "trains on, `mpbench resume %s --at STEP` trains its end again",
-                          record->name, record->step, record->name, longer_by(record),
-                          record->name);
     if (!past->row)
         return error_fail(error, ERROR_FAILED,
                           "run %s has no checkpoint%s; `mpbench run` starts anew",

@@ -161,6 +161,31 @@ expect_err "^mpbench: matrix: what it asks for is refused, as told above"
     fail "the cause is not told once"
 end
 
+begin "where parameters vary, what one run refuses is not refused for the others"
+cat >"$folder/depth.lua" <<'LUA'
+local mp = require "mp"
+local nn, F = mp.nn, mp.fn
+return mp.experiment { name = "depth", params = { depth = 1 }, run = function(run)
+    local layers = {}
+    for i = 1, run.params.depth do layers[i] = nn.Linear(4, 4):named("fc" .. i) end
+    local net = run:model(nn.Sequential(layers))
+    local opt = mp.optim.SGD(net:parameters(), { lr = 1e-3 })
+    for _ = 1, 3 do
+        opt:zero_grad()
+        local loss = F.mse(net(mp.randn(2, 4)), mp.zeros(2, 4))
+        loss:backward()
+        opt:step()
+        run:log { loss = loss }
+    end
+end }
+LUA
+run matrix "$folder/depth.lua" --set depth=1,2,3 --layer fc2=bf16
+expect_status 1
+expect_err "depth=1, .* failed"
+expect_err "^mpbench: matrix: 1 of 3 runs failed"
+expect_out "depth=3"
+end
+
 begin "a value that no run would take is refused before any trains"
 runs=$("$mpbench" ls --json | grep -o '"name"' | wc -l)
 run matrix simple --set lrr=1,2

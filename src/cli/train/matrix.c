@@ -46,6 +46,18 @@ static void tell(const Cli *cli, const Matrix *matrix, const MatrixCell *cell) {
         fputs(" failed\n", stderr);
 }
 
+// Where nothing but seeds, formats and scales varies, what its first run refuses all would: which
+// parameters a model is made by may decide of its layers.
+static void note_refusal(Matrix *matrix, int status) {
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != error_exit_status(ERROR_USAGE))
+        return;
+    bool is_for_all = matrix_count(matrix, CELL_DONE) == 0;
+    for (int i = 0; i < matrix->key_count; i++)
+        if (strcmp(matrix->keys[i].option, "set") == 0 && matrix->keys[i].count > 1)
+            is_for_all = false;
+    matrix->is_refused = matrix->is_refused || is_for_all;
+}
+
 static void reap(const Cli *cli, Matrix *matrix) {
     int status;
     pid_t child;
@@ -56,9 +68,7 @@ static void reap(const Cli *cli, Matrix *matrix) {
                 continue;
             bool is_done = WIFEXITED(status) && WEXITSTATUS(status) == 0;
             cell->state = is_done ? CELL_DONE : run_stop_requested() ? CELL_MISSING : CELL_FAILED;
-            matrix->is_refused =
-                matrix->is_refused ||
-                (WIFEXITED(status) && WEXITSTATUS(status) == error_exit_status(ERROR_USAGE));
+            note_refusal(matrix, status);
             if (cell->state != CELL_MISSING)
                 tell(cli, matrix, cell);
         }
@@ -84,6 +94,13 @@ static bool start_next(const Cli *cli, Matrix *matrix, Error *error) {
     return true;
 }
 
+static bool check_refused(const Matrix *matrix, Error *error) {
+    return !matrix->is_refused ||
+           error_fail(error, ERROR_USAGE,
+                      "matrix: what it asks for is refused, as told above: no more of its runs are "
+                      "started");
+}
+
 // Runs all that is missing, so many at once.
 static bool run_cells(const Cli *cli, Matrix *matrix, Error *error) {
     const struct timespec pause = {.tv_nsec = 10 * 1000 * 1000};
@@ -92,24 +109,20 @@ static bool run_cells(const Cli *cli, Matrix *matrix, Error *error) {
     for (;;) {
         int running = matrix_count(matrix, CELL_RUNNING);
         int number = run_stop_requested(), count = child_signals();
-        bool is_ending = number || !done;
+        bool is_ending = number || !done || matrix->is_refused;
         for (; passed_on < count; passed_on++)
             pass_on(matrix, number);
         if (!done && !is_told && count == 0)
             pass_on(matrix, SIGTERM);
         is_told = is_told || !done;
         if (running == 0 && (is_ending || matrix_count(matrix, CELL_MISSING) == 0))
-            return done;
+            return done && (number || check_refused(matrix, error));
         if (!is_ending && running < matrix->workers && matrix_count(matrix, CELL_MISSING) > 0) {
             done = start_next(cli, matrix, error);
             continue;
         }
         nanosleep(&pause, NULL);
         reap(cli, matrix);
-        if (matrix->is_refused && done)
-            done = error_fail(error, ERROR_USAGE,
-                              "matrix: what it asks for is refused, as told above: no more of its "
-                              "runs are started");
     }
 }
 

@@ -49,7 +49,7 @@ typedef struct Matrix {
     MatrixCell cells[MATRIX_MOST_CELLS];
     int cell_count;
     int workers, threads; // threads of each
-    bool is_refused;      // a run of it, as usage: so would be the others
+    bool is_refused;      // its first run, as usage, for what all of them are asked
 } Matrix;
 
 Matrix *matrix_new(const Cli *cli, Error *error);

@@ -8,7 +8,7 @@
 #include "cli/describe.h"
 #include "store/parameter.h"
 
-bool known_parameters_read(KnownParameters *known, const char *path, bool is_trusted,
+bool known_parameters_read(KnownParameters *known, const char *path, bool may_be_unreadable,
                            Error *error) {
     Error unread = {0};
     known->info = malloc(sizeof *known->info);
@@ -17,7 +17,7 @@ bool known_parameters_read(KnownParameters *known, const char *path, bool is_tru
     if (describe_experiment(path, known->info, &unread))
         return true;
     known_parameters_clear(known);
-    if (is_trusted || unread.code == ERROR_BUSY)
+    if (may_be_unreadable || unread.code == ERROR_BUSY)
         return true;
     *error = unread;
     return false;

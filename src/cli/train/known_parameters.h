@@ -8,9 +8,10 @@ typedef struct KnownParameters {
     LuaExperimentInfo *info; // NULL: it could not be read here, and the run tells
 } KnownParameters;
 
-// Of an experiment that is trusted, which cannot be read without that, or where no process can be
-// had, nothing is known; one that cannot be read otherwise is an error.
-bool known_parameters_read(KnownParameters *known, const char *path, bool is_trusted,
+// Where no process can be had nothing is known. An experiment that cannot be read is an error, or
+// nothing is known of it either: one that is trusted cannot be read without that, and one that has
+// trained may take more than who only reads it is given.
+bool known_parameters_read(KnownParameters *known, const char *path, bool may_be_unreadable,
                            Error *error) MUST_CHECK;
 bool known_parameters_check(const KnownParameters *known, const char *name, const char *value,
                             Error *error) MUST_CHECK;

@@ -14,7 +14,8 @@
 
 // Opens the chosen checkpoint; one that is damaged is refused with the way to the one before it.
 // That of a run's end was once taken when the evaluation there had begun, which a run that trains
-// on does not come by: nothing was computed since the step, and its place is found without.
+// on does not come by: nothing was computed since the step, and where loaders had not moved since
+// either, its place is found without.
 static Checkpoint *open_chosen(const Past *past, const RestoreOwn *own, Error *error) {
     Checkpoint *checkpoint = checkpoint_open(past->file, past->row->hash, own, error);
     if (checkpoint && checkpoint_waypoint(checkpoint) > 0 && strcmp(past->row->why, "end") == 0)
@@ -226,14 +227,11 @@ static bool check_precision(const Cli *cli, const Past *past, Error *error) {
 }
 
 // Likewise what its --set says.
-static bool check_settings(const Cli *cli, const Past *past, Error *error) {
+static bool check_settings(const Past *past, Error *error) {
     if (!past_has_own(past, "set"))
         return true;
     KnownParameters known;
-    bool was_trusted = false; // then it is refused without --trust, and not read here
-    for (int i = 0; i < past->record.option_count; i++)
-        was_trusted = was_trusted || strcmp(past->record.options[i].name, "trust") == 0;
-    bool done = known_parameters_read(&known, past->script, was_trusted || cli->trust, error);
+    bool done = known_parameters_read(&known, past->script, true, error);
     for (int i = 0; i < past->own_count && done; i++) {
         char name[RUN_NAME_SIZE];
         const char *value = strchr(past->own[i].value, '=');
@@ -265,7 +263,7 @@ static bool check_fork(const Cli *cli, const Past *past, Error *error) {
                           "give --at an earlier step, or %s N, more of them",
                           record->name, record->step, longer_by(record));
     return check_precision(cli, past, error) && check_beginning(past, step, error) &&
-           check_settings(cli, past, error);
+           check_settings(past, error);
 }
 
 static bool fork_from(Cli *cli, const Past *past, Checkpoint *checkpoint, Error *error) {

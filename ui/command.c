@@ -228,12 +228,13 @@ static bool read_fork(Ui *ui, const char *argument, ForkAsked *asked) {
     return false;
 }
 
-// What the command line would refuse, behind a screen that was left for it.
+// What the command line would refuse, behind a screen that was left for it. Of a run that did not
+// finish it knows better how far that came.
 static bool has_come_to(Ui *ui, const RunRecord *run, const char *step) {
-    if (strtoll(step, NULL, 10) <= run->step)
+    if (run->status != RUN_FINISHED || strtoll(step, NULL, 10) <= run->step)
         return true;
-    ui_say(ui, INK_WARN, "fork %s: #%lld %s step %lld", step, (long long)run->id,
-           run_status_goes_on(run->status) ? "has only come to" : "ended at", (long long)run->step);
+    ui_say(ui, INK_WARN, "fork %s: #%lld ended at step %lld", step, (long long)run->id,
+           (long long)run->step);
     return false;
 }
 

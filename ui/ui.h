@@ -27,7 +27,8 @@ typedef struct UiHost { // what a room above does for the screen
     const char *program; // of the workers: this one's path
     // The experiments that can be launched, by name alone; the array is freed with free().
     bool (*list_experiments)(void *context, UiExperiment **list, int *count, Error *error);
-    // What one says of itself, which takes a hundredth of a second.
+    // What one says of itself, which takes a hundredth of a second, and three of them where its
+    // script never ends.
     void (*describe_experiment)(void *context, UiExperiment *experiment);
     // The text of one, freed with free(); NULL on failure.
     char *(*read_experiment)(void *context, const char *name, Error *error);

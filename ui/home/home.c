@@ -73,6 +73,7 @@ static bool home_refresh(Ui *ui, double seconds) {
     const double read_every = 0.5, preview_every = 1;
     Home *home = home_of(ui);
     bool changed = false;
+    home->looks += home->looks < 2;
     home->since_read += seconds;
     home->since_preview += seconds;
     if (home->since_read >= read_every) {

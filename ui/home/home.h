@@ -61,7 +61,7 @@ typedef struct Home {
     UiExperiment *experiments; // those that nobody looked at may not be described yet
     LaunchForm *forms;         // one an experiment
     int experiment_count, experiment, experiment_top;
-    bool is_listed; // they were drawn
+    int looks; // at the history; after the first comes the first picture
 
     RunRecord *runs; // as filtered and sorted
     int run_count, run_top;

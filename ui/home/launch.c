@@ -28,9 +28,10 @@ static const char *const fixed_rows[FORM_FIXED] = {"format", "loss scale", "devi
 
 // ---- experiments --------------------------------------------------------------------------------
 
+// The first picture is not to wait for it.
 const UiExperiment *home_experiment_at(const Home *home, int which) {
     UiExperiment *experiment = &home->experiments[which];
-    if (!experiment->is_described)
+    if (!experiment->is_described && home->looks != 1)
         home->host->describe_experiment(home->host->context, experiment);
     return experiment;
 }
@@ -48,9 +49,9 @@ int home_find_experiment(const Home *home, const char *name, size_t length) {
 }
 
 bool home_describe_more(Home *home) {
-    const double until = clock_seconds() + 0.05; // a key waits no longer than nobody sees
+    const double until = clock_seconds() + 0.05; // after which a key is waited for
     bool more = false;
-    for (int i = 0; home->is_listed && i < home->experiment_count && clock_seconds() < until; i++)
+    for (int i = 0; home->looks > 1 && i < home->experiment_count && clock_seconds() < until; i++)
         if (!home->experiments[i].is_described)
             more = home_experiment_at(home, i)->is_described;
     return more;
@@ -95,7 +96,6 @@ void home_draw_experiments(Ui *ui, Area area, bool focused) {
     enum { NAME = 15 };
     Home *home = home_of(ui);
     Area inside = area_box(area, "experiments", "enter: the form", focused);
-    home->is_listed = true;
     home->experiment_top = home_scroll(home->experiment_top, home->experiment, inside.height);
     for (int row = 0; row < inside.height; row++) {
         int i = home->experiment_top + row;

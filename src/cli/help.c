@@ -44,7 +44,7 @@ static void print_options(int mask, bool common) {
     }
 }
 
-enum { TOP_SIZE = 4096 }; // of a script: a page
+enum { TOP_SIZE = 8192 }; // of a script: a page
 
 // A name of a script or a file, in its column.
 static void print_name(const char *name) {

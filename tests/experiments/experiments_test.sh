@@ -27,6 +27,8 @@ for experiment in $names; do
         grep -q "$word" "$folder/opening" || fail "$experiment opens without \"$word\""
     done
     grep -q 'mpbench run ' "$folder/opening" || fail "$experiment opens without a command"
+    sed -n '/^--/!q; s/^-- *\(.*[^ ]\) *$/\1/p' "$here/$experiment.lua" | tail -n 1 >"$folder/last"
+    "$mpbench" help "$experiment" | grep -qF -f "$folder/last" || fail "help $experiment is cut"
 done
 end
 

@@ -427,8 +427,8 @@ static void the_first_picture_waits_for_no_experiment(void) {
     make_history();
     shown_start(&shown, 120, 36, environment, nothing);
     expect("fashion_cnn");
-    CHECK(!strstr(shown_text(&shown), "own/fa")); // in place of what it says: why it does not
-    expect("own/fa");
+    CHECK(!strstr(shown_text(&shown), "fashion_cnn   /")); // its path, and why it says nothing
+    expect("fashion_cnn   /");
     expect("says it at once");
     leave();
 }

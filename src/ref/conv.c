@@ -10,9 +10,44 @@ static int64_t tap(const ConvAttr *attr, int dim, int64_t output, int64_t kernel
     return at >= 0 && at < size ? at : -1;
 }
 
+// The numbers of a view of four dimensions, in row-major order: read once, as each meets many.
+typedef struct Numbers {
+    const double *numbers;
+    const int64_t *shape;
+} Numbers;
+
+static Numbers read_numbers(const View *view, double *to) {
+    int64_t i = 0;
+    for (int64_t a = 0; a < view->shape[0]; a++)
+        for (int64_t b = 0; b < view->shape[1]; b++)
+            for (int64_t c = 0; c < view->shape[2]; c++)
+                for (int64_t d = 0; d < view->shape[3]; d++)
+                    to[i++] = ref_load(view, ref_offset4(view, a, b, c, d));
+    return (Numbers){to, view->shape};
+}
+
+// Both factors of a call; and room for `more` numbers, all 0, in *rest.
+static bool read_factors(Device *device, const View factor[2], int64_t more, Numbers read[2],
+                         double **rest, Error *error) {
+    int64_t first = view_count(&factor[0]), both = first + view_count(&factor[1]);
+    double *scratch = ref_scratch(device, both + more, 0, error);
+    if (!scratch)
+        return false;
+    read[0] = read_numbers(&factor[0], scratch);
+    read[1] = read_numbers(&factor[1], scratch + first);
+    *rest = scratch + both;
+    return true;
+}
+
+// All channels of a pixel of an image, or of a tap of a filter.
+static const double *pixel(const Numbers *of, int64_t image, int64_t row, int64_t column) {
+    const int64_t *shape = of->shape;
+    return of->numbers + ((image * shape[1] + row) * shape[2] + column) * shape[3];
+}
+
 // The product of one window of x with one filter.
-static double window_product(const ConvAttr *attr, const View *x, const View *weight, int64_t n,
-                             int64_t row, int64_t column, int64_t filter) {
+static double window_product(const ConvAttr *attr, const Numbers *x, const Numbers *weight,
+                             int64_t n, int64_t row, int64_t column, int64_t filter) {
     int64_t channels = weight->shape[3], filters = weight->shape[0] / attr->groups;
     int64_t first_channel = filter / filters * channels;
     double sum = 0;
@@ -20,9 +55,12 @@ static double window_product(const ConvAttr *attr, const View *x, const View *we
         int64_t h = tap(attr, 0, row, kh, x->shape[1]);
         for (int64_t kw = 0; h >= 0 && kw < weight->shape[2]; kw++) {
             int64_t w = tap(attr, 1, column, kw, x->shape[2]);
-            for (int64_t c = 0; w >= 0 && c < channels; c++)
-                sum += ref_load(x, ref_offset4(x, n, h, w, first_channel + c)) *
-                       ref_load(weight, ref_offset4(weight, filter, kh, kw, c));
+            if (w < 0)
+                continue;
+            const double *seen = pixel(x, n, h, w) + first_channel;
+            const double *taps = pixel(weight, filter, kh, kw);
+            for (int64_t c = 0; c < channels; c++)
+                sum += seen[c] * taps[c];
         }
     }
     return sum;
@@ -33,13 +71,16 @@ REF_KERNEL(conv2d) {
         return ref_int8_conv2d(call);
     const ConvAttr *attr = &call->attr->conv;
     const View factor[2] = {ref_factor(call, 0), ref_factor(call, 1)};
-    const View *x = &factor[0], *weight = &factor[1], *bias = &call->input[2];
-    const View *y = &call->output[0];
+    const View *bias = &call->input[2], *y = &call->output[0];
+    Numbers read[2];
+    double *rest;
+    if (!read_factors(device, factor, 0, read, &rest, error))
+        return false;
     for (int64_t n = 0; n < y->shape[0]; n++)
         for (int64_t h = 0; h < y->shape[1]; h++)
             for (int64_t w = 0; w < y->shape[2]; w++)
                 for (int64_t filter = 0; filter < y->shape[3]; filter++) {
-                    double sum = window_product(attr, x, weight, n, h, w, filter);
+                    double sum = window_product(attr, &read[0], &read[1], n, h, w, filter);
                     if (ref_is_present(bias))
                         sum += ref_get(bias, filter);
                     ref_store(y, ref_offset4(y, n, h, w, filter),
@@ -49,8 +90,8 @@ REF_KERNEL(conv2d) {
 }
 
 // Every output adds its share to the inputs that it was made of.
-static void spread(const ConvAttr *attr, const View *weight, const View *dx, double dy, int64_t n,
-                   int64_t row, int64_t column, int64_t filter, double *sums) {
+static void spread(const ConvAttr *attr, const Numbers *weight, const View *dx, double dy,
+                   int64_t n, int64_t row, int64_t column, int64_t filter, double *sums) {
     int64_t channels = weight->shape[3], filters = weight->shape[0] / attr->groups;
     int64_t first_channel = filter / filters * channels;
     for (int64_t kh = 0; kh < weight->shape[1]; kh++) {
@@ -59,10 +100,10 @@ static void spread(const ConvAttr *attr, const View *weight, const View *dx, dou
             int64_t w = tap(attr, 1, column, kw, dx->shape[2]);
             if (w < 0)
                 continue;
-            double *pixel = sums + ((n * dx->shape[1] + h) * dx->shape[2] + w) * dx->shape[3];
+            double *sum = sums + ((n * dx->shape[1] + h) * dx->shape[2] + w) * dx->shape[3];
+            const double *taps = pixel(weight, filter, kh, kw);
             for (int64_t c = 0; c < channels; c++)
-                pixel[first_channel + c] +=
-                    dy * ref_load(weight, ref_offset4(weight, filter, kh, kw, c));
+                sum[first_channel + c] += dy * taps[c];
         }
     }
 }
@@ -70,16 +111,17 @@ static void spread(const ConvAttr *attr, const View *weight, const View *dx, dou
 // Plus a bias, where there is one.
 static bool input_gradient(Device *device, const KernelCall *call, const View *bias, Error *error) {
     const View factor[2] = {ref_factor(call, 0), ref_factor(call, 1)};
-    const View *dy = &factor[0], *weight = &factor[1], *dx = &call->output[0];
-    double *sums = ref_scratch(device, view_count(dx), 0, error);
-    if (!sums)
+    const View *dy = &factor[0], *dx = &call->output[0];
+    Numbers read[2];
+    double *sums;
+    if (!read_factors(device, factor, view_count(dx), read, &sums, error))
         return false;
     for (int64_t n = 0; n < dy->shape[0]; n++)
         for (int64_t h = 0; h < dy->shape[1]; h++)
             for (int64_t w = 0; w < dy->shape[2]; w++)
                 for (int64_t filter = 0; filter < dy->shape[3]; filter++)
-                    spread(&call->attr->conv, weight, dx,
-                           ref_load(dy, ref_offset4(dy, n, h, w, filter)), n, h, w, filter, sums);
+                    spread(&call->attr->conv, &read[1], dx, pixel(&read[0], n, h, w)[filter], n, h,
+                           w, filter, sums);
     for (int64_t i = 0; i < view_count(dx); i++)
         ref_put(dx, i, sums[i] + (bias ? ref_get(bias, i % dx->shape[3]) : 0));
     return true;
@@ -95,8 +137,8 @@ REF_KERNEL(conv_transpose2d) {
 }
 
 // The gradient of one weight: every place of the filter, times what this tap saw there.
-static double weight_gradient(const ConvAttr *attr, const View *x, const View *dy, int64_t filter,
-                              int64_t kh, int64_t kw, int64_t channel) {
+static double weight_gradient(const ConvAttr *attr, const Numbers *x, const Numbers *dy,
+                              int64_t filter, int64_t kh, int64_t kw, int64_t channel) {
     double sum = 0;
     for (int64_t n = 0; n < dy->shape[0]; n++)
         for (int64_t row = 0; row < dy->shape[1]; row++) {
@@ -104,8 +146,7 @@ static double weight_gradient(const ConvAttr *attr, const View *x, const View *d
             for (int64_t column = 0; h >= 0 && column < dy->shape[2]; column++) {
                 int64_t w = tap(attr, 1, column, kw, x->shape[2]);
                 if (w >= 0)
-                    sum += ref_load(dy, ref_offset4(dy, n, row, column, filter)) *
-                           ref_load(x, ref_offset4(x, n, h, w, channel));
+                    sum += pixel(dy, n, row, column)[filter] * pixel(x, n, h, w)[channel];
             }
         }
     return sum;
@@ -117,12 +158,16 @@ REF_KERNEL(conv2d_backward_weight) {
     const View *dy = &call->input[1];
     const View *dweight = &call->output[0], *dbias = &call->output[1];
     int64_t channels = dweight->shape[3], filters = dweight->shape[0] / attr->groups;
+    Numbers read[2];
+    double *rest;
+    if (!read_factors(device, factor, 0, read, &rest, error))
+        return false;
     for (int64_t filter = 0; filter < dweight->shape[0]; filter++)
         for (int64_t kh = 0; kh < dweight->shape[1]; kh++)
             for (int64_t kw = 0; kw < dweight->shape[2]; kw++)
                 for (int64_t c = 0; c < channels; c++)
                     ref_store(dweight, ref_offset4(dweight, filter, kh, kw, c),
-                              weight_gradient(attr, &factor[0], &factor[1], filter, kh, kw,
+                              weight_gradient(attr, &read[0], &read[1], filter, kh, kw,
                                               filter / filters * channels + c));
     for (int64_t filter = 0; ref_is_present(dbias) && filter < dy->shape[3]; filter++) {
         double sum = 0;

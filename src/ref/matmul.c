@@ -24,6 +24,14 @@ static View batch_of(const View *view) {
     return batch;
 }
 
+// A matrix of a view, row after row: read once, as each number meets many.
+static void read_matrix(const View *view, int64_t first, int64_t rows, int64_t row_stride,
+                        int64_t columns, int64_t column_stride, double *to) {
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++)
+            *to++ = ref_load(view, first + i * row_stride + j * column_stride);
+}
+
 REF_KERNEL(matmul) {
     const View factor[2] = {ref_factor(call, 0), ref_factor(call, 1)};
     const View *a = &factor[0], *b = &factor[1], *y = &call->output[0];
@@ -32,15 +40,19 @@ REF_KERNEL(matmul) {
             columns = y->shape[y->ndim - 1], depth = a->shape[a->ndim - 1];
     int64_t a_row = a->stride[a->ndim - 2], a_step = a->stride[a->ndim - 1];
     int64_t b_step = b->stride[b->ndim - 2], b_column = b->stride[b->ndim - 1];
+    double *left = ref_scratch(device, (rows + columns) * depth, 0, error);
+    if (!left)
+        return false;
+    double *right = left + rows * depth;
     for (int64_t batch = 0; batch < batches; batch++) {
-        int64_t a_first = ref_offset_in(&a_batch, &y_batch, batch);
-        int64_t b_first = ref_offset_in(&b_batch, &y_batch, batch);
+        read_matrix(a, ref_offset_in(&a_batch, &y_batch, batch), rows, a_row, depth, a_step, left);
+        read_matrix(b, ref_offset_in(&b_batch, &y_batch, batch), columns, b_column, depth, b_step,
+                    right);
         for (int64_t i = 0; i < rows; i++) {
             for (int64_t j = 0; j < columns; j++) {
                 NumberSum sum = {.how = call->attr->sums};
                 for (int64_t k = 0; k < depth; k++)
-                    number_sum_add(&sum, ref_load(a, a_first + i * a_row + k * a_step) *
-                                             ref_load(b, b_first + k * b_step + j * b_column));
+                    number_sum_add(&sum, left[i * depth + k] * right[j * depth + k]);
                 ref_put(y, (batch * rows + i) * columns + j, number_sum_end(&sum));
             }
         }

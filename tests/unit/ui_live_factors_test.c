@@ -78,6 +78,20 @@ static void the_table_tells_of_its_own_scales(void) {
     store_close(store);
 }
 
+static void the_histogram_says_that_products_take_more(void) {
+    Store *store = fresh_store("two.db");
+    Ui *ui = open_screen(store, add_trained(store, "mxfp8"));
+    live_select_layer(ui, live_of(ui), 1);
+    const char *text = draw_screen(ui, 160, 40, true);
+    CHECK_CONTAINS(text, "of its weights, kept in bf16; products: W");
+    CHECK(!strstr(text, "suits this layer"));
+    live_select_layer(ui, live_of(ui), 0);
+    text = draw_screen(ui, 160, 40, true);
+    CHECK(!strstr(text, "products: W") && strstr(text, "this layer; < > try others"));
+    close_screen(ui);
+    store_close(store);
+}
+
 static void the_map_has_them_from_when_they_were_counted(void) {
     Store *store = fresh_store("two.db");
     Ui *ui = open_screen(store, add_trained(store, "mxfp8"));
@@ -106,6 +120,8 @@ static void the_page_of_formats_tells_of_every_role(void) {
     screen_live.request(ui, REQUEST_WHAT_IF);
     const char *text = draw_screen(ui, 140, 40, true);
     CHECK_CONTAINS(text, "mine in mxfp8");
+    CHECK_CONTAINS(text, "gradients of weights, truly up to");
+    CHECK_CONTAINS(text, "Products take those of outputs, too, which may lose more");
     CHECK_CONTAINS(text, "counted at step 50, weights: 30.00 % flushed, 0 saturated");
     CHECK_CONTAINS(text, "counted at step 50, gradients: 2.00 % flushed");
     live_select_layer(ui, live_of(ui), 0);
@@ -130,6 +146,7 @@ int main(void) {
     make_folder();
     atexit(remove_folder);
     RUN_TEST(the_table_tells_of_its_own_scales);
+    RUN_TEST(the_histogram_says_that_products_take_more);
     RUN_TEST(the_map_has_them_from_when_they_were_counted);
     RUN_TEST(the_page_of_formats_tells_of_every_role);
     RUN_TEST(what_was_set_to_another_format_since_is_not_told_of_them);

@@ -276,6 +276,7 @@ static void draw_supposed(const Live *live, const HistogramLayer *shown, Area ar
         live_say_scales(&scales, false, which, sizeof which);
         live_say_scales(&scales, true, brief, sizeof brief);
     }
+    const Format own = live_own_format(live, live->view.layer);
     Ink ink = judge(live, shown, &shares, verdict, sizeof verdict);
     say_details(&shares, verdict, has_row ? "" : which, has_row ? "" : brief, area.width - column,
                 text, sizeof text);
@@ -283,6 +284,10 @@ static void draw_supposed(const Live *live, const HistogramLayer *shown, Area ar
     snprintf(text, sizeof text, "%s%s< > try others", which, which[0] ? " this layer; " : "");
     if (text_width(text) > area.width)
         snprintf(text, sizeof text, "%s; < > try others", which);
+    if (own != FORMAT_COUNT &&
+        format_is_scaled(own)) // its products take more, at scales of their own
+        snprintf(text, sizeof text, "of its weights, kept in %s; products: W",
+                 format_name(shown->format));
     if (has_row)
         area_text_cut(area, 0, 1, area.width, style_of(INK_DIM), text);
 }

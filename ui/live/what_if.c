@@ -126,12 +126,12 @@ static void draw_format(Area area, const ColumnPlaces *places, int row, const Wh
 static int draw_head(const Live *live, Area area, const HistogramLayer *shown) {
     const LayerSample *sample = shown->sample;
     double broken = what_if_broken_before(sample);
-    char among[80], text[400], largest[64] = "", more[64] = "";
+    char among[80], text[400], largest[96] = "", more[64] = "";
     live_say_steps(among, sizeof among, sample);
     if (!among[0])
         snprintf(among, sizeof among, " at step %s", word_count(live->data.step).text);
     if (sample->largest > 0)
-        snprintf(largest, sizeof largest, "true gradients up to %s, ",
+        snprintf(largest, sizeof largest, "gradients of weights, truly up to %s, ",
                  word_reading(sample->largest).text);
     if (broken > 0)
         snprintf(more, sizeof more, ", %s not finite", word_share(broken).text);
@@ -220,8 +220,10 @@ static int say_factors(const Live *live, Area area, int row) {
 
 void live_draw_what_if(const Live *live, Area area, bool focused) {
     static const char notes[] =
-        "fp8 and its kind at the scale that takes the largest number to theirs, blocks as chance "
-        "would mix them. A scale for one step may be too large, or too small, for another.";
+        "Products take those of outputs, too, which may lose more: in a layer that is in such a "
+        "format that is counted. fp8 and its kind at the scale that takes the largest number to "
+        "theirs, blocks as chance would mix them. A scale for one step may be too large, or too "
+        "small, for another.";
     HistogramLayer shown;
     char right[64] = "";
     bool is_there = histogram_choose(live, &shown);

@@ -459,6 +459,17 @@ expect_status 143
 expect_out 'cut-off stopped'
 end
 
+begin "a stopped run that is kept says how to go on"
+signal INT 1 "$tiny" --set steps=1000000000 --set nan_from=1000000000 --name halted
+expect_status 130
+expect_out '^  go on  *mpbench resume halted$'
+run run "$tiny" --steps 2 --quiet
+expect_no_out 'go on'
+signal INT 1 "$tiny" --set steps=1000000000 --set nan_from=1000000000 --no-history
+expect_status 130
+expect_no_out 'go on'
+end
+
 begin "a second signal ends at once"
 signal TERM 2 "$folder/endless.lua"
 expect_status 143

@@ -185,6 +185,10 @@ void summary_print(const Run *run, ColorChoice color) {
                            LABEL_COLUMN);
         putchar('\n');
     }
+    if (run->status == RUN_STOPPED && run->recorder && run->step > 0) {
+        begin_row(&terminal, "go on");
+        say(&terminal, "mpbench resume %s", run->name);
+    }
     if (run_twin(run))
         print_twin(&terminal, run);
 }

@@ -111,6 +111,9 @@ expect_error 2 "^mpbench: --set rl: long has no such parameter; it has: lr rest 
 refused --set lr=much
 expect_error 2 "^mpbench: --set lr=much: a number expected"
 [ "$(wc -l <"$folder/err")" -eq 1 ] || fail "$(head -n 1 "$folder/err")"
+refused --layer fc9=bf16
+expect_error 2 "^mpbench: --layer fc9: no layer of the model has such a name"
+[ "$(wc -l <"$folder/err")" -eq 1 ] || fail "$(head -n 1 "$folder/err")"
 end
 
 begin "what would train nothing is refused at once"

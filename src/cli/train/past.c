@@ -38,13 +38,17 @@ static bool find_script(Past *past, Error *error) {
                       record->name, record->script_path, record->id);
 }
 
-void past_warn_of_changes(const Past *past) {
+bool past_script_is_same(const Past *past) {
     Script script = {0};
     Error error = {0};
     bool same = script_read(&script, past->script, past->script, &error) &&
                 strcmp(script.hash, past->record.script_hash) == 0;
     script_clear(&script);
-    if (same || !past->record.script_hash[0])
+    return same || !past->record.script_hash[0];
+}
+
+void past_warn_of_changes(const Past *past) {
+    if (past_script_is_same(past))
         return;
     fputs("mpbench: ", stderr);
     cli_print_outside(stderr, past->script);

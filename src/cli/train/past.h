@@ -34,7 +34,9 @@ bool past_read(const Cli *cli, Past *past, bool in_place, Error *error) MUST_CHE
 // The last checkpoint at or before the step that can be gone on from, or else its weights; NULL:
 // there is none.
 const CheckpointRow *past_last_row(const Past *past, int64_t at, bool weights_only);
-// Tells where the script is another than the run began with.
+// Whether the script is the one that the run began with, as far as that is known.
+bool past_script_is_same(const Past *past);
+// Tells where it is another.
 void past_warn_of_changes(const Past *past);
 // The run's options, then those typed now. `with_own` false: only the run's.
 bool past_set_options(Cli *cli, const Past *past, bool in_place, bool with_own,

@@ -10,6 +10,7 @@
 #include "cli/train/known_parameters.h"
 #include "cli/train/past.h"
 #include "cli/train/training.h"
+#include "precision/policy.h"
 #include "store/twin.h"
 
 // Opens the chosen checkpoint; one that is damaged is refused with the way to the one before it.
@@ -279,10 +280,30 @@ static bool fork_from(Cli *cli, const Past *past, Checkpoint *checkpoint, Error 
     return training_run(cli, &plan, error);
 }
 
+// What a run refuses by itself is refused before its parent is trained again: names that no layer
+// of that has. A changed script, or other parameters, may make others.
+static bool check_layers(const Past *past, Error *error) {
+    const RunRecord *record = &past->record;
+    if (past->own_layer_count == 0 || record->layer_count == 0 || past_has_own(past, "set") ||
+        !past_script_is_same(past))
+        return true;
+    Policy *policy = policy_new(preset_table, error);
+    bool done = policy != NULL;
+    for (int i = 0; i < record->layer_count && done; i++)
+        done = policy_add_layer(policy, record->layers[i].name, record->layers[i].parent + 1,
+                                error) > 0;
+    for (int i = 0; i < past->own_layer_count && done; i++)
+        done = run_check_rule(policy, &past->own_layers[i], error);
+    policy_free(policy);
+    return done;
+}
+
 static bool fork_between(Cli *cli, const Past *past, int64_t step, Error *error) {
     ScratchFolder folder;
     char file[sizeof folder.path + 64];
     RestoreOwn own = own_of(past);
+    if (!check_layers(past, error))
+        return false;
     if (!scratch_folder_make(&folder, past->root, error))
         return error_prefix(error, "fork");
     snprintf(file, sizeof file, "%s/step-%" PRId64 ".safetensors", folder.path, step);

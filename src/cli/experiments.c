@@ -177,9 +177,9 @@ static bool fail_unknown(const ExperimentFile *files, int count, const char *nam
                           "Lua file or set MPBENCH_EXPERIMENTS to their folder",
                           name);
     return error_fail(error, ERROR_USAGE,
-                      "%.80s: no such experiment or file%s%s%s; those that ship are:%s", name,
+                      "%.80s: no such experiment or file%s%s%s that ship are:%s", name,
                       nearest.best ? "; did you mean " : "", nearest.best ? nearest.best : "",
-                      nearest.best ? "?" : "", list);
+                      nearest.best ? "? Those" : "; those", list);
 }
 
 // By its whole name, as its file or its runs spell it, or by what follows its folder's where that

@@ -168,10 +168,10 @@ static bool fail_name(const Csv *csv, const char *wanted) {
     if (csv->columns > TOLD)
         phrase_add(&names, " and %" PRId64 " more", csv->columns - TOLD);
     return error_fail(csv->error, ERROR_USAGE,
-                      FILE_PATH ": has no column named %.60s%s%.60s%s; its first line has %s: name "
+                      FILE_PATH ": has no column named %.60s%s%.60s%s first line has %s: name "
                                 "one of them, or give its number, from 1",
                       csv->name, wanted, nearest.best ? "; did you mean " : "",
-                      nearest.best ? nearest.best : "", nearest.best ? "?" : "", list);
+                      nearest.best ? nearest.best : "", nearest.best ? "? Its" : "; its", list);
 }
 
 static bool find_class_column(Csv *csv) {

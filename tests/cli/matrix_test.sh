@@ -189,7 +189,7 @@ end
 begin "a value that no run would take is refused before any trains"
 runs=$("$mpbench" ls --json | grep -o '"name"' | wc -l)
 run matrix simple --set lrr=1,2
-expect_error 2 "simple has no such parameter; did you mean lr?; it has: .*lr"
+expect_error 2 "simple has no such parameter; did you mean lr[?] It has: .*lr"
 run matrix simple -p fp32 --set lr=0.1,x
 expect_error 2 "lr=x: a number expected"
 run matrix simple -p fp32,fp7 --set lr=0.1

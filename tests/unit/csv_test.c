@@ -120,7 +120,7 @@ static void what_is_wrong_is_named_by_line_and_column(void) {
         "no column named kind; its first line has a, b: name one of them, or give its number");
     check_refused(
         "width,height,kind\n1,0,0\n", &(CsvOptions){.class_name = "kin"},
-        "no column named kin; did you mean kind?; its first line has width, height, kind:");
+        "no column named kin; did you mean kind? Its first line has width, height, kind:");
     check_refused("a1,a2,a3,a4,a5,a6,a7,a8,a9,a10\n1,0,0,0,0,0,0,0,0,0\n",
                   &(CsvOptions){.class_name = "species"}, "a7, a8 and 2 more: name one of them");
     check_refused("1,0\n", &(CsvOptions){.class_column = 3}, "class is column 3 of 2");

@@ -40,7 +40,10 @@ static bool fail_unknown(const LuaExperimentInfo *info, const char *name, Error 
     return error_fail(error, ERROR_USAGE, "--set %.60s: %.60s has no such parameter%s%s%s%s%s",
                       name, info->name, nearest.best ? "; did you mean " : "",
                       nearest.best ? nearest.best : "", nearest.best ? "?" : "",
-                      list[0] ? "; it has:" : "", list);
+                      !list[0]       ? ""
+                      : nearest.best ? " It has:"
+                                     : "; it has:",
+                      list);
 }
 
 bool known_parameters_check(const KnownParameters *known, const char *name, const char *value,

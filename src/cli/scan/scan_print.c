@@ -240,6 +240,26 @@ static const char rounds_told[] =
     "of 100 cases. What it leaves open cannot be told, and what differs by less than 5 % is as "
     "fast: memory decides then, and damage.";
 
+// Layers in such a format round the factors of products alone: what else there is stays as it is
+// beneath them.
+static void say_of_scaled(const ScanRecord *scan) {
+    char text[SCAN_VERDICT_SIZE];
+    const char *first = NULL;
+    for (int i = scan->format_count - 1; i >= 0; i--) {
+        const Format format = format_named(scan->formats[i]);
+        if (format < FORMAT_COUNT && format_is_scaled(format) &&
+            format_table[format].element != format) // of elements alone there are no presets
+            first = scan->formats[i];
+    }
+    if (!first)
+        return;
+    snprintf(text, sizeof text,
+             "Of what shares scales, as %s, activations are as all else is, here fp32. A run of -p "
+             "%s has bf16 there, which takes less: --dry-run tells how much.",
+             first, first);
+    cli_print_wrapped(text, 0);
+}
+
 bool scan_print(const Cli *cli, const ScanRecord *scan, Error *error) {
     Terminal terminal = terminal_of(stdout, cli->color);
     char text[SCAN_VERDICT_SIZE];
@@ -254,8 +274,11 @@ bool scan_print(const Cli *cli, const ScanRecord *scan, Error *error) {
              scan->batches, 100 * scan->tolerance, scan->device, scan->threads,
              scan->threads == 1 ? "" : "s");
     cli_print_wrapped(text, 0);
+    if (scan->format_count > 1)
+        cli_print_wrapped("What a layer loses is what it loses in the format that loses most.", 0);
     if (scan->pass_round_count[scan->format_count] > 0)
         cli_print_wrapped(rounds_told, 0);
+    say_of_scaled(scan);
     const ScanTraining *trained = scan_training_of(scan, "fp32");
     if (trained && scan_seeds_are_alike(scan, trained)) {
         snprintf(text, sizeof text,

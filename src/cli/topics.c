@@ -61,6 +61,27 @@ static void print_operations(void) {
     }
 }
 
+// What numbers that share scales are made of.
+static void print_scaled(void) {
+    puts("\n  formats whose numbers share scales: what products round their factors to, and what a "
+         "scale\n"
+         "  of so many numbers along the depth of a product is kept in");
+    for (int i = 0; i < FORMAT_COUNT; i++) {
+        const FormatInfo *info = &format_table[i];
+        if (!format_is_scaled((Format)i) || info->element == (Format)i)
+            continue;
+        const char *element = format_name(info->element), *gradients = format_name(info->gradients);
+        printf("  %-16s%s%s%s, a scale ", format_name((Format)i), element,
+               info->gradients != info->element ? ", gradients " : "",
+               info->gradients != info->element ? gradients : "");
+        if (info->block > 0)
+            printf("of %d in %s%s\n", info->block, format_name(info->scale),
+                   info->scale == FORMAT_E4M3 ? ", and of the tensor in fp32" : "");
+        else
+            printf("of the tensor in %s\n", format_name(info->scale));
+    }
+}
+
 static void print_precisions(void) {
     static const char *const modes[] = {
         [POLICY_FULL] = "none", [POLICY_CLASSES] = "by class", [POLICY_ALL_LOW] = "nearly all"};
@@ -76,12 +97,14 @@ static void print_precisions(void) {
          "        lower one that can be stored, a copy in it lies beside them\n"
          "  tf32: products round their fp32 factors to it, all else is fp32; a card multiplies in\n"
          "        it, a processor shows what it does and is no faster by it\n"
-         "  fp8, mxfp8, ..: products round their factors to elements that share scales (`mpbench\n"
-         "        formats`), attention is as in bf16; e4m3 and e5m2 are fp8 of one kind of "
-         "element\n\n"
-         "\"By class\" follows `mpbench help operations`. Where nearly all is low, batch norm and "
-         "the\nlosses are not. Masters are fp32 weights beside the low ones.\n\n"
-         "A layer can be set by itself, with --layer PATTERN=FORMAT or from Lua, to:");
+         "  fp8, mxfp8, ..: products round their factors to elements that share scales, attention "
+         "is\n"
+         "        as in bf16; e4m3 and e5m2 are fp8 of one kind of element");
+    print_scaled();
+    puts(
+        "\n\"By class\" follows `mpbench help operations`. Where nearly all is low, batch norm and "
+        "the\nlosses are not. Masters are fp32 weights beside the low ones.\n\n"
+        "A layer can be set by itself, with --layer PATTERN=FORMAT or from Lua, to:");
     char list[FORMAT_LIST_SIZE];
     printf("  auto, %s\n\nNames of other tools do as "
            "well:\n",
@@ -100,12 +123,12 @@ static void print_recipes(void) {
          "  Above bf16's loss in percent, measured in pairs of runs of small models, by\n"
          "  tests/bench/formats_loss.sh of the source, and what that surely lies between:\n\n"
          "                                                gpt                 fashion_cnn\n"
-         "  fp8, as it comes                              0.1  (0 to 0.2)     0.6 (0.1 to 1.2)\n"
-         "  mxfp8, as it comes                            0.1  (-0.1 to 0.2)  0.6 (0 to 1.3)\n"
+         "  fp8, as it comes                              0.1  (0 to 0.2)     0.6 (0.1 to 1.1)\n"
+         "  mxfp8, as it comes                            0.1  (0 to 0.2)     0.5 (-0.1 to 1.2)\n"
          "  nvfp4, as it comes                            2.8  (2.2 to 3.4)   2.5 (1.9 to 3.1)\n"
          "  nvfp4 backward=mxfp8,blocks=best              1.0  (0.7 to 1.3)   1.6 (0.6 to 2.6)\n"
-         "  and the last layer, head, in bf16             0.5  (0.3 to 0.7)   0.4 (-0.3 to 1.2)\n"
-         "  mxfp4, as it comes                            16.6 (15.9 to 17.4) 5.4  (3.8 to 7.0)\n\n"
+         "  and the last layer, head, in bf16             0.8  (0.5 to 1.0)   0.5 (0 to 1.1)\n"
+         "  mxfp4, as it comes                            17.5 (16.9 to 18.2) 6.3 (4.9 to 7.7)\n\n"
          "  nvfp4 with backward=mxfp8 and activations=bf16, weights alone in 4 bits, is 0.4 above "
          "in both.");
 }

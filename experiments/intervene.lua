@@ -28,22 +28,24 @@
 -- after some 5,000 steps. That size was never run here: by its first steps it would take two processors
 -- three to six hours, and all that is said above is of the small one:
 --     mpbench run intervene --set size=paper --set lr=6e-4 --set warmup=1 -p mxfp8 --recipe norms=scaled,scales=floor
--- As there, what high precision bears breaks at the small size; norms' weights alone do it
+-- As in the paper, what high precision bears breaks at the small size; norms' weights alone do it
 -- (--layer '*up=bf16' --layer '*down=bf16'); to leave norms alone averts it, and so do high
 -- precision, and activations in bf16 that leave norms alone (recipe activations=bf16,norms=own: in
 -- the program published with it norms compute in bf16, and what they give is rounded in blocks).
--- Otherwise than there: width and batches are 64, of 3,000 steps, with noise of 5e-3 for 1e-3; the
+-- Otherwise than in it: width and batches are 64, of 3,000 steps, with noise of 5e-3 for 1e-3; the
 -- rate is 30 times as high and warmed up, so that it happens within a minute, and not far below what
 -- bf16 bears (which leaves, too, after some 4,000 steps and more, and at a rate of 2e-2 within 3,000
 -- in one seed of five); it takes mxfp4; and activations in bf16, a way back without rounding, or
--- larger scales, avert nothing by themselves. For weights of norms go down to 0.1 here, and it is how
--- coarsely they are rounded that counts. There they keep close below 1, where the rule clamps whole
--- blocks to 0.875. That a run says of itself, too, though at this size its loss stays that of bf16
--- within 2 %, and in 20,000 steps at rates of 6e-3 and 1e-2 no seed of two left before bf16 did:
+-- larger scales, avert nothing by themselves: weights of norms go down to 0.1 here, and it is how
+-- coarsely they are rounded that counts. In the paper they keep close below 1, where the rule clamps
+-- whole blocks to 0.875. In MXFP8 a run of this size says that of itself, too; but its loss stays that
+-- of bf16 within 2 %, and in 20,000 steps at rates of 6e-3 and 1e-2 neither of two seeds left before
+-- bf16 did:
 --     mpbench run intervene -p mxfp8 --recipe norms=scaled,scales=floor --set lr=2e-3
 --
 -- A medium size, width 128 and batches of 256 with the paper's noise and its MXFP8, without a warm-up and
--- at a rate of 8e-3, shows the opposite in five to seven minutes: a run that breaks, but not for its format.
+-- at a rate of 8e-3, shows the opposite in five to seven minutes: a run that breaks, but not for its format,
+-- though it says from its first steps on that norms' weights saturate.
 --     mpbench run intervene --set size=medium --set lr=8e-3 --set warmup=1 -p mxfp8 --recipe norms=scaled,scales=floor
 -- Three seeds left at steps 6966, 8059 and 11935, and in bf16 at 8870, 9028 and 10104. Who ends bf16 at
 -- step 8000 sees it stay. Nor do forks agree, from 100 steps before the first two left and for 1,100 or

@@ -149,9 +149,10 @@ static double nearest_whole(double magnitude) {
     return up ? whole + 1 : whole;
 }
 
-// 2^exponent, from -1022 to 1023, by the bits of a double: every number that the reference device
-// reads or writes is scaled by one, and a call of ldexp takes longer.
+// 2^exponent, for an exponent from -1022 to 1023, by the bits of a double: a number that is rounded
+// to a format needs two, and ldexp is slower.
 static double power_of_two(int exponent) {
+    assert(exponent >= -1022 && exponent <= 1023);
     uint64_t bits = (uint64_t)(exponent + 1023) << 52;
     double power;
     memcpy(&power, &bits, sizeof power);

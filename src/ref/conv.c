@@ -13,7 +13,7 @@ static int64_t tap(const ConvAttr *attr, int dim, int64_t output, int64_t kernel
 // The numbers of a view of four dimensions, in row-major order: read once, as each meets many.
 typedef struct Numbers {
     const double *numbers;
-    const int64_t *shape;
+    const int64_t *shape; // the view's own
 } Numbers;
 
 static Numbers read_numbers(const View *view, double *to) {
@@ -26,7 +26,7 @@ static Numbers read_numbers(const View *view, double *to) {
     return (Numbers){to, view->shape};
 }
 
-// Both factors of a call; and room for `more` numbers, all 0, in *rest.
+// Both factors of a call; and room for `more` numbers, all 0, in *rest, where that is not NULL.
 static bool read_factors(Device *device, const View factor[2], int64_t more, Numbers read[2],
                          double **rest, Error *error) {
     int64_t first = view_count(&factor[0]), both = first + view_count(&factor[1]);
@@ -35,7 +35,8 @@ static bool read_factors(Device *device, const View factor[2], int64_t more, Num
         return false;
     read[0] = read_numbers(&factor[0], scratch);
     read[1] = read_numbers(&factor[1], scratch + first);
-    *rest = scratch + both;
+    if (rest)
+        *rest = scratch + both;
     return true;
 }
 
@@ -73,8 +74,7 @@ REF_KERNEL(conv2d) {
     const View factor[2] = {ref_factor(call, 0), ref_factor(call, 1)};
     const View *bias = &call->input[2], *y = &call->output[0];
     Numbers read[2];
-    double *rest;
-    if (!read_factors(device, factor, 0, read, &rest, error))
+    if (!read_factors(device, factor, 0, read, NULL, error))
         return false;
     for (int64_t n = 0; n < y->shape[0]; n++)
         for (int64_t h = 0; h < y->shape[1]; h++)
@@ -159,8 +159,7 @@ REF_KERNEL(conv2d_backward_weight) {
     const View *dweight = &call->output[0], *dbias = &call->output[1];
     int64_t channels = dweight->shape[3], filters = dweight->shape[0] / attr->groups;
     Numbers read[2];
-    double *rest;
-    if (!read_factors(device, factor, 0, read, &rest, error))
+    if (!read_factors(device, factor, 0, read, NULL, error))
         return false;
     for (int64_t filter = 0; filter < dweight->shape[0]; filter++)
         for (int64_t kh = 0; kh < dweight->shape[1]; kh++)

@@ -24,7 +24,7 @@ static View batch_of(const View *view) {
     return batch;
 }
 
-// A matrix of a view, row after row: read once, as each number meets many.
+// A matrix of a view, row after row: read once a product, as each number meets many.
 static void read_matrix(const View *view, int64_t first, int64_t rows, int64_t row_stride,
                         int64_t columns, int64_t column_stride, double *to) {
     for (int64_t i = 0; i < rows; i++)
@@ -68,15 +68,17 @@ REF_KERNEL(linear) {
     const View *y = &call->output[0];
     Activation activation = call->attr->linear.activation;
     int64_t rows = ref_row_count(x), depth = ref_row_length(x), columns = weight->shape[0];
-    int64_t step = x->stride[x->ndim - 1];
+    double *row = ref_scratch(device, (1 + columns) * depth, 0, error);
+    if (!row)
+        return false;
+    double *weights = row + depth;
+    read_matrix(weight, 0, columns, weight->stride[0], depth, weight->stride[1], weights);
     for (int64_t i = 0; i < rows; i++) {
-        int64_t first = ref_offset(x, i * depth);
+        read_matrix(x, ref_offset(x, i * depth), 1, 0, depth, x->stride[x->ndim - 1], row);
         for (int64_t j = 0; j < columns; j++) {
             NumberSum terms = {.how = call->attr->sums};
             for (int64_t k = 0; k < depth; k++)
-                number_sum_add(&terms,
-                               ref_load(x, first + k * step) *
-                                   ref_load(weight, j * weight->stride[0] + k * weight->stride[1]));
+                number_sum_add(&terms, row[k] * weights[j * depth + k]);
             double sum = number_sum_end(&terms);
             if (ref_is_present(bias))
                 sum += ref_get(bias, j);

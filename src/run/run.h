@@ -161,6 +161,7 @@ struct Run {
     Error error;           // of a run that failed
     Recorder *recorder;    // borrowed; NULL: no history is kept
     int64_t id;            // in the history; 0: none yet
+    bool can_go_on;        // a checkpoint was kept from which it can be resumed
     char stop_reason[256]; // "": nobody asked for the end but signals and limits
     atomic_int stop_asked; // by an order; any thread
     const char *waits_for; // "paused", "disk full", "history locked"; NULL: it trains

@@ -97,6 +97,7 @@ bool run_record_checkpoint(Run *run, const CheckpointFile *file, Error *error) {
     Recording recording = {run, file};
     if (!recorder_call(run->recorder, add_row, &recording, error))
         return false;
+    run->can_go_on |= strcmp(file->why, "weights") != 0 && strcmp(file->why, "final") != 0;
     char text[EVENT_TEXT_SIZE];
     snprintf(text, sizeof text, "checkpoint of step %" PRId64 ", %.1f MB (%s)", file->step,
              (double)file->bytes / 1e6, file->why);

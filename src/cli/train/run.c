@@ -98,7 +98,7 @@ static bool report(Training *training, bool done, Error *error) {
     if (training->cli->json)
         done = write_json(training, done ? error : NULL) && done;
     else if (done || (run->step > run->forked_at && !is_refused))
-        summary_print(run, training->cli->color);
+        summary_print(run, training->cli);
     if (is_kept)
         return done;
     if (!done)

@@ -1,5 +1,6 @@
 #include "cli/train/summary.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
@@ -154,8 +155,22 @@ static void say_precision(const Run *run, char text[RECORD_PRECISION_SIZE]) {
     record_clear(&record);
 }
 
-void summary_print(const Run *run, ColorChoice color) {
-    Terminal terminal = terminal_of(stdout, color);
+// The command, on one line, to be copied.
+static void print_how_to_go_on(const Terminal *terminal, const Run *run, const Cli *cli) {
+    char command[2 * STORE_PATH_SIZE];
+    Phrase phrase = phrase_begin(command, sizeof command);
+    phrase_add(&phrase, "mpbench resume %" PRId64 "%s", run->id, cli->trust ? " --trust" : "");
+    if (cli->database) {
+        phrase_add(&phrase, " --db ");
+        phrase_add_word(&phrase, cli->database);
+    }
+    begin_row(terminal, "go on");
+    cli_print_outside(stdout, command);
+    putchar('\n');
+}
+
+void summary_print(const Run *run, const Cli *cli) {
+    Terminal terminal = terminal_of(stdout, cli->color);
     const char *plain = terminal_style(&terminal, STYLE_NONE);
     printf("%s", terminal_style(&terminal, STYLE_STRONG));
     cli_print_outside(stdout, run->name);
@@ -185,10 +200,8 @@ void summary_print(const Run *run, ColorChoice color) {
                            LABEL_COLUMN);
         putchar('\n');
     }
-    if (run->status == RUN_STOPPED && run->recorder && run->step > 0) {
-        begin_row(&terminal, "go on");
-        say(&terminal, "mpbench resume %s", run->name);
-    }
+    if (run->status == RUN_STOPPED && run->can_go_on)
+        print_how_to_go_on(&terminal, run, cli);
     if (run_twin(run))
         print_twin(&terminal, run);
 }

@@ -3,4 +3,4 @@
 
 #include "cli/cli.h"
 
-void summary_print(const Run *run, ColorChoice color);
+void summary_print(const Run *run, const Cli *cli);

@@ -77,8 +77,11 @@ static bool add_layer_of(Policy *policy, const char *weight, Error *error) {
 static bool add_layers(Policy *policy, const RunRecord *run, const SafeHeader *header,
                        Error *error) {
     bool is_weight, done = true;
-    for (int i = 0; i < run->layer_count && done; i++)
-        done = policy_add_layer(policy, run->layers[i].name, run->layers[i].parent + 1, error) > 0;
+    for (int i = 0; i < run->layer_count && done; i++) {
+        const int parent = run->layers[i].parent; // as a history has it that may be damaged
+        done =
+            policy_add_layer(policy, run->layers[i].name, parent < i ? parent + 1 : 0, error) > 0;
+    }
     for (int i = 0; i < header->count && done; i++) {
         const char *name = weights_model_name(header->entries[i].name, &is_weight);
         done = !name || !is_weight || add_layer_of(policy, name, error);

@@ -280,6 +280,12 @@ static bool fork_from(Cli *cli, const Past *past, Checkpoint *checkpoint, Error 
     return training_run(cli, &plan, error);
 }
 
+// Whether the history has its name in all its length.
+static bool is_whole(const RecordLayer *layer) {
+    enum { CHARACTER = 4 }; // bytes of one, at most, that may have been cut off
+    return strlen(layer->name) + CHARACTER < sizeof layer->name;
+}
+
 // What a run refuses by itself is refused before its parent is trained again: names that no layer
 // of that has. A changed script, or other parameters, may make others.
 static bool check_layers(const Past *past, Error *error) {
@@ -287,11 +293,13 @@ static bool check_layers(const Past *past, Error *error) {
     if (past->own_layer_count == 0 || record->layer_count == 0 || past_has_own(past, "set") ||
         !past_script_is_same(past))
         return true;
+    for (int i = 0; i < record->layer_count; i++)
+        if (!is_whole(&record->layers[i]))
+            return true;
     Policy *policy = policy_new(preset_table, error);
     bool done = policy != NULL;
     for (int i = 0; i < record->layer_count && done; i++)
-        done = policy_add_layer(policy, record->layers[i].name, record->layers[i].parent + 1,
-                                error) > 0;
+        done = policy_add_layer(policy, record->layers[i].name, 0, error) > 0;
     for (int i = 0; i < past->own_layer_count && done; i++)
         done = run_check_rule(policy, &past->own_layers[i], error);
     policy_free(policy);

@@ -83,11 +83,12 @@ static void the_histogram_says_that_products_take_more(void) {
     Ui *ui = open_screen(store, add_trained(store, "mxfp8"));
     live_select_layer(ui, live_of(ui), 1);
     const char *text = draw_screen(ui, 160, 40, true);
-    CHECK_CONTAINS(text, "of its weights, kept in bf16; products: W");
-    CHECK(!strstr(text, "suits this layer"));
+    CHECK_CONTAINS(text, "gradients of its weights, in bf16; < > try");
+    CHECK(!strstr(text, "this layer; < > try others"));
     live_select_layer(ui, live_of(ui), 0);
     text = draw_screen(ui, 160, 40, true);
-    CHECK(!strstr(text, "products: W") && strstr(text, "this layer; < > try others"));
+    CHECK(!strstr(text, "gradients of its weights, in bf16") &&
+          strstr(text, "this layer; < > try others"));
     close_screen(ui);
     store_close(store);
 }
@@ -121,7 +122,7 @@ static void the_page_of_formats_tells_of_every_role(void) {
     const char *text = draw_screen(ui, 140, 40, true);
     CHECK_CONTAINS(text, "mine in mxfp8");
     CHECK_CONTAINS(text, "gradients of weights, truly up to");
-    CHECK_CONTAINS(text, "Products take those of outputs, too, which may lose more");
+    CHECK_CONTAINS(text, "Products take gradients of outputs, too, which may lose more");
     CHECK_CONTAINS(text, "counted at step 50, weights: 30.00 % flushed, 0 saturated");
     CHECK_CONTAINS(text, "counted at step 50, gradients: 2.00 % flushed");
     live_select_layer(ui, live_of(ui), 0);

@@ -281,13 +281,14 @@ static void draw_supposed(const Live *live, const HistogramLayer *shown, Area ar
     say_details(&shares, verdict, has_row ? "" : which, has_row ? "" : brief, area.width - column,
                 text, sizeof text);
     area_text_cut(area, column, 0, area.width - column, style_of(ink), text);
-    snprintf(text, sizeof text, "%s%s< > try others", which, which[0] ? " this layer; " : "");
-    if (text_width(text) > area.width)
-        snprintf(text, sizeof text, "%s; < > try others", which);
-    if (own != FORMAT_COUNT &&
-        format_is_scaled(own)) // its products take more, at scales of their own
-        snprintf(text, sizeof text, "of its weights, kept in %s; products: W",
+    const bool has_own_scale = own != FORMAT_COUNT && format_is_scaled(own); // which products take
+    if (has_own_scale)
+        snprintf(text, sizeof text, "gradients of its weights, in %s; < > try",
                  format_name(shown->format));
+    else
+        snprintf(text, sizeof text, "%s%s< > try others", which, which[0] ? " this layer; " : "");
+    if (text_width(text) > area.width && !has_own_scale)
+        snprintf(text, sizeof text, "%s; < > try others", which);
     if (has_row)
         area_text_cut(area, 0, 1, area.width, style_of(INK_DIM), text);
 }

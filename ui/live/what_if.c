@@ -220,10 +220,10 @@ static int say_factors(const Live *live, Area area, int row) {
 
 void live_draw_what_if(const Live *live, Area area, bool focused) {
     static const char notes[] =
-        "Products take those of outputs, too, which may lose more: in a layer that is in such a "
-        "format that is counted. fp8 and its kind at the scale that takes the largest number to "
-        "theirs, blocks as chance would mix them. A scale for one step may be too large, or too "
-        "small, for another.";
+        "fp8 and its kind at the scale that takes the largest number to theirs, blocks as chance "
+        "would mix them. A scale for one step may be too large, or too small, for another. "
+        "Products take gradients of outputs, too, which may lose more: in a layer of fp8 and its "
+        "kind they are counted.";
     HistogramLayer shown;
     char right[64] = "";
     bool is_there = histogram_choose(live, &shown);

@@ -228,7 +228,7 @@ static const Command commands[] = {
      "\n"
      "What a layer loses is counted of its gradients; in formats whose numbers share scales, of\n"
      "all that its products take, at the scales in force: flushed to zero, and beyond the largest\n"
-     "element; of several formats the table tells what is most. --json has the subnormal ones "
+     "element; of several formats the table has the most of each. --json has the subnormal ones\n"
      "besides, the least, middle and largest scale, as\n"
      "exponents of 2, and the loss of each seed; as `kept` the kind of a norm or an embedding, "
      "whose\n"

@@ -63,9 +63,10 @@ static void print_operations(void) {
 
 // What numbers that share scales are made of.
 static void print_scaled(void) {
-    puts("\n  formats whose numbers share scales: what products round their factors to, and what a "
-         "scale\n"
-         "  of so many numbers along the depth of a product is kept in");
+    puts("\n  Formats whose numbers share scales: elements that products round their factors to\n"
+         "  (`mpbench formats` shows these); and how many, along a product's depth, share a scale "
+         "in\n"
+         "  which format");
     for (int i = 0; i < FORMAT_COUNT; i++) {
         const FormatInfo *info = &format_table[i];
         if (!format_is_scaled((Format)i) || info->element == (Format)i)
@@ -76,6 +77,7 @@ static void print_scaled(void) {
                info->gradients != info->element ? gradients : "");
         if (info->block > 0)
             printf("of %d in %s%s\n", info->block, format_name(info->scale),
+                   // e4m3 holds so few scales that one of the tensor brings them into its range
                    info->scale == FORMAT_E4M3 ? ", and of the tensor in fp32" : "");
         else
             printf("of the tensor in %s\n", format_name(info->scale));

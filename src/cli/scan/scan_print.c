@@ -275,7 +275,8 @@ bool scan_print(const Cli *cli, const ScanRecord *scan, Error *error) {
              scan->threads == 1 ? "" : "s");
     cli_print_wrapped(text, 0);
     if (scan->format_count > 1)
-        cli_print_wrapped("What a layer loses is what it loses in the format that loses most.", 0);
+        cli_print_wrapped(
+            "Of what a layer loses, flushed and beyond are each the most of all formats.", 0);
     if (scan->pass_round_count[scan->format_count] > 0)
         cli_print_wrapped(rounds_told, 0);
     say_of_scaled(scan);

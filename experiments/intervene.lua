@@ -38,19 +38,19 @@
 -- in one seed of five); it takes mxfp4; and activations in bf16, a way back without rounding, or
 -- larger scales, avert nothing by themselves: weights of norms go down to 0.1 here, and it is how
 -- coarsely they are rounded that counts. In the paper they keep close below 1, where the rule clamps
--- whole blocks to 0.875. In MXFP8 a run of this size says that of itself, too; but its loss stays that
--- of bf16 within 2 %, and in 20,000 steps at rates of 6e-3 and 1e-2 neither of two seeds left before
--- bf16 did:
+-- whole blocks to 0.875. In MXFP8 a run of this size says that of itself, too:
 --     mpbench run intervene -p mxfp8 --recipe norms=scaled,scales=floor --set lr=2e-3
+-- But its loss stays that of bf16 within 2 %, and in 20,000 steps at rates of 6e-3 and 1e-2 neither of two
+-- seeds left before bf16 did.
 --
 -- A medium size, width 128 and batches of 256 with the paper's noise and its MXFP8, without a warm-up and
 -- at a rate of 8e-3, shows the opposite in five to seven minutes: a run that breaks, but not for its format,
 -- though it says from its first steps on that norms' weights saturate.
 --     mpbench run intervene --set size=medium --set lr=8e-3 --set warmup=1 -p mxfp8 --recipe norms=scaled,scales=floor
--- Three seeds left at steps 6966, 8059 and 11935, and in bf16 at 8870, 9028 and 10104. Who ends bf16 at
+-- Three seeds left at steps 6966, 8059 and 11935, and in bf16 at 8870, 9028 and 10104. Whoever ends bf16 at
 -- step 8000 sees it stay. Nor do forks agree, from 100 steps before the first two left and for 1,100 or
 -- more: with norms=own or scales=up one of the two stayed, with backward=bf16 the other, with
--- activations=bf16, half the rate or -p bf16 both. Batches of 2,048 at a rate of 4e-3 did not leave in
+-- activations=bf16, half the rate or -p bf16 both. Batches of 2,048 of this width, at a rate of 4e-3, did not leave in
 -- 6,000 steps (one seed; processor as above).
 local mp = require "mp"
 local nn, F = mp.nn, mp.fn

@@ -1,5 +1,5 @@
 // cpu/gemm_kernels.h: what the matrix product needs from each ISA level. Private to cpu/gemm*.c, to
-// the files of cpu/simd and to its tests.
+// the files of cpu/simd and to its tests and benches.
 //
 // A product is cut into blocks: some rows of A, some columns of B and a stretch of the depth. The
 // columns of a block are walked in panels of `panel_columns`, the rows in tiles of `tile_rows`.

@@ -5,7 +5,9 @@
 //         -o build/gemm_bench
 //     build/gemm_bench [threads [part of a shape's name]]
 //
-// "pairs" is bf16 by the processor's own instruction, "bf16" the same by conversion to fp32.
+// "pairs" is bf16 by the processor's own instruction, "bf16" the same by conversion to fp32. Last,
+// on one thread: what part of the fp32 product's time all of B takes to pack, which is a layer's
+// weights in all rows but those of "weights".
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
 #include <stdint.h>
@@ -15,6 +17,7 @@
 
 #include "base/clock.h"
 #include "cpu/gemm.h"
+#include "cpu/gemm_kernels.h"
 
 typedef struct Shape {
     const char *what;
@@ -62,7 +65,7 @@ typedef struct Job {
     double median, best; // seconds
 } Job;
 
-enum { JOBS = 6 };
+enum { JOBS = 7, RATES = 6, PACKING = RATES }; // the first RATES multiply
 
 // Takes the samples of all jobs in turn, so that a busy moment of the machine hits all alike.
 static void measure(Job jobs[JOBS]) {
@@ -102,6 +105,31 @@ typedef struct OurJob {
 static void run_ours(void *context) {
     OurJob *job = context;
     gemm_run(&job->gemm, job->workspace);
+}
+
+// All of B, in stretches of the depth as long as a product's. One so small that it is read where it
+// lies is packed here, too.
+static void run_packing(void *context) {
+    const OurJob *job = context;
+    const Gemm *gemm = &job->gemm;
+    const GemmKernels *kernels = gemm_kernels_for(gemm->a.format, gemm->b.format, false);
+    const float *b = gemm->b.data;
+    int64_t stretch =
+        gemm_divide_up(gemm->depth, gemm_divide_up(gemm->depth, kernels->depth_block));
+    for (int64_t step = 0; step < gemm->depth; step += stretch) {
+        int64_t depth = gemm_smaller(gemm->depth - step, stretch);
+        GemmSource source = {b + step * gemm->b.row_stride, FORMAT_FP32, gemm->b.column_stride,
+                             gemm->b.row_stride};
+        kernels->pack(job->workspace, kernels->panel_columns, &source, gemm->columns, depth);
+    }
+}
+
+static OurJob new_packing(const OurJob *product) {
+    enum { SLACK = 64 }; // words; a panel and what may be overwritten behind it
+    OurJob job = *product;
+    size_t words = (size_t)(job.gemm.columns + SLACK) * (size_t)job.gemm.depth + SLACK;
+    job.workspace = malloc(words * sizeof(GemmWord));
+    return job;
 }
 
 typedef struct MatmulJob {
@@ -182,12 +210,16 @@ int main(int argc, char **argv) {
     dnnl_stream_t stream;
     dnnl_engine_create(&engine, dnnl_cpu, 0);
     dnnl_stream_create(&stream, engine, dnnl_stream_in_order);
-    static const char *const names[JOBS] = {"fp32", "bf16",        "pairs",
-                                            "fp16", "oneDNN fp32", "oneDNN bf16"};
+    static const char *const names[RATES] = {"fp32", "bf16",        "pairs",
+                                             "fp16", "oneDNN fp32", "oneDNN bf16"};
     printf("%d thread(s), GFLOP/s: median | best\n%32s", threads, "");
-    for (int half = 0; half < 2; half++, printf(half < 2 ? "  |" : "\n"))
-        for (int j = 0; j < JOBS; j++)
+    for (int half = 0; half < 2; half++) {
+        for (int j = 0; j < RATES; j++)
             printf(" %11s", names[j]);
+        if (half == 0)
+            printf("  |");
+    }
+    printf("%s\n", threads == 1 ? "  | B packed, % of fp32" : "");
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         const Shape *s = &shapes[i];
         if (argc > 2 && !strstr(s->what, argv[2]))
@@ -209,22 +241,26 @@ int main(int argc, char **argv) {
                          new_ours(s, FORMAT_FP16, false, threads, half)};
         MatmulJob theirs[] = {new_matmul(s, dnnl_f32, engine, stream, data[0], data[1], data[2]),
                               new_matmul(s, dnnl_bf16, engine, stream, half[0], half[1], half[2])};
-        Job jobs[JOBS];
-        for (int j = 0; j < JOBS; j++)
+        OurJob packing = new_packing(&ours[0]);
+        Job jobs[JOBS] = {[PACKING] = {threads == 1 ? run_packing : NULL, &packing, 0, 0}};
+        for (int j = 0; j < RATES; j++)
             jobs[j] = j < 4 ? (Job){.run = run_ours, .context = &ours[j]}
                             : (Job){.run = theirs[j - 4].primitive ? run_matmul : NULL,
                                     .context = &theirs[j - 4]};
         measure(jobs);
         printf("%-16s %5ldx%4ldx%4ld %c%c", s->what, (long)s->m, (long)s->n, (long)s->k, s->a,
                s->b);
-        for (int j = 0; j < JOBS; j++)
+        for (int j = 0; j < RATES; j++)
             print_rate(&jobs[j], work / jobs[j].median);
         printf("  |");
-        for (int j = 0; j < JOBS; j++)
+        for (int j = 0; j < RATES; j++)
             print_rate(&jobs[j], work / jobs[j].best);
+        if (jobs[PACKING].run)
+            printf("  | %6.1f", 100 * jobs[PACKING].median / jobs[0].median);
         printf("\n");
         for (int j = 0; j < 4; j++)
             free(ours[j].workspace);
+        free(packing.workspace);
         for (int k = 0; k < 2; k++) {
             dnnl_primitive_destroy(theirs[k].primitive);
             for (int j = 0; j < 3; j++)

@@ -10,13 +10,13 @@
 #
 # MPBENCH         the program                (build/mpbench)
 # BENCH_SECONDS   timed, each long run       (1.5)
-# BENCH_ROUNDS    pairs                      (12)
+# BENCH_ROUNDS    pairs                      (8)
 #
 # Exit status 1: something could not be measured; a bar that is not met is no failure.
 set -u
 . "$(dirname "$0")/measure.sh"
 seconds=${BENCH_SECONDS:-1.5}
-rounds=${BENCH_ROUNDS:-12}
+rounds=${BENCH_ROUNDS:-8}
 export MPBENCH_DB="$folder/history.db"
 
 cat >"$folder/cnn.lua" <<'LUA'

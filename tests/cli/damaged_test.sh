@@ -121,6 +121,14 @@ if command -v sqlite3 >/dev/null 2>&1; then
     expect_no_out '"series":"loss","step":14,'
     end
 
+    begin "a layer whose parent is no layer is exported as if it had none"
+    run run simple --quiet --steps 4 --threads 1 --db "$folder/own.db" --name own
+    sqlite3 "$folder/own.db" "UPDATE layers SET parent = 100000000"
+    run export own --db "$folder/own.db" --format safetensors -p bf16 -o "$folder/own.safetensors"
+    expect_status 0
+    [ -s "$folder/own.safetensors" ] || fail "no weights were written"
+    end
+
     begin "a row that claims a step without end costs no time"
     cp "$MPBENCH_DB" "$cut"
     sqlite3 "$cut" "UPDATE runs SET step = 1 << 60; INSERT INTO points (series, step, segment, value)

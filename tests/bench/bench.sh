@@ -108,27 +108,30 @@ find_peers() {
     done
 }
 
-# run_peer OPTION..: of peer_torch.py; the fastest of what these allow, as "ms MiB threads mode variant
-# how", words of "how" joined by underscores.
+# run_peer BY OPTION..: of peer_torch.py; the fastest of what these allow by mean_ms or p10_ms, as "ms MiB
+# threads mode variant how", words of "how" joined by underscores.
 run_peer() {
-    "${peers%%,*}" "$here/peer_torch.py" --python "$peers" --json "$@" 2>"$folder/errors" |
-        sed -n 's/^{"best": //p' | awk '
+    by=$1
+    shift
+    "${peers%%,*}" "$here/peer_torch.py" --python "$peers" --json --by "$by" "$@" 2>"$folder/errors" |
+        sed -n 's/^{"best": //p' | awk -v by="$by" '
             function field(key,    value) {
                 if (!match($0, "\"" key "\": *\"?[^,}\"]*")) return ""
                 value = substr($0, RSTART, RLENGTH)
                 sub(/^"[^"]*": *"?/, "", value)
                 return value
             }
-            field("mean_ms") != "" {
+            field(by) != "" {
                 how = field("mode") "," field("variant") "," field("threads") "_threads,torch_" field("torch")
                 sub(/,plain/, "", how)
-                print field("mean_ms"), field("peak_mib"), field("threads"), field("mode"), field("variant"), how
+                print field(by), field("peak_mib"), field("threads"), field("mode"), field("variant"), how
             }'
 }
 
-# looked_for WORKLOAD PRECISION THREADS: the best of PyTorch's configurations on so many.
+# looked_for WORKLOAD PRECISION THREADS: the best of PyTorch's configurations on so many, by its quicker
+# steps: what else the machine does would choose by their mean.
 looked_for() {
-    run_peer --workloads "$1" --precision "$2" --threads "$3" --modes "$modes" --seconds 1 --fewest 2
+    run_peer p10_ms --workloads "$1" --precision "$2" --threads "$3" --modes "$modes" --seconds 1 --fewest 2
 }
 
 # Where steps are short, to hand work to other threads can cost more than they save. Of the long ones, d to f,
@@ -154,7 +157,7 @@ measure_peer() {
     [ -n "$chosen" ] || return
     # shellcheck disable=SC2086 # six words
     set -- "$1" "$2" $chosen
-    result=$(run_peer --workloads "$1" --precision "$2" --threads "$5" --modes "$6" --variants "$7" \
+    result=$(run_peer mean_ms --workloads "$1" --precision "$2" --threads "$5" --modes "$6" --variants "$7" \
         --seconds "$seconds")
     [ -n "$result" ] && echo "$result" | while read -r ms peak _ _ _ how; do
         echo "$1 $2 torch $ms $peak $how" >>"$measured"

@@ -401,6 +401,9 @@ def parse_arguments():
     variants = sorted({variant for some in VARIANTS.values() for variant in some})
     parser.add_argument("--variants", type=choices(variants), default=variants)
     parser.add_argument("--python", default=sys.executable, help="interpreters, comma between")
+    parser.add_argument(
+        "--by", choices=("mean_ms", "p10_ms"), default="mean_ms", help="what the fastest is fastest by"
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     parser.add_argument("--one", type=json.loads, help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -433,7 +436,7 @@ def main():
             key = f"{config['workload']} {config['precision']}"
             if "error" in result:
                 continue
-            if key not in best or result["mean_ms"] < best[key]["mean_ms"]:
+            if key not in best or result[arguments.by] < best[key][arguments.by]:
                 best[key] = result
     if arguments.json:
         print(json.dumps({"best": best}))

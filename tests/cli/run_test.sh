@@ -465,6 +465,8 @@ expect_status 130
 expect_out '^  go on  *mpbench resume [0-9]*$'
 id=$(sed -n 's/^  go on *mpbench resume //p' "$folder/out")
 "$mpbench" show "$id" | grep -q '^[0-9]* halted stopped' || fail "run $id is another"
+signal INT 1 "$tiny" --set steps=1000000000 --set nan_from=1000000000 --db "$folder/else.db"
+expect_out "^  go on  *mpbench resume 1 --db $folder/else.db\$"
 run run "$tiny" --steps 2 --quiet
 expect_no_out 'go on'
 signal INT 1 "$tiny" --set steps=1000000000 --set nan_from=1000000000 --no-history

@@ -114,7 +114,7 @@ return mp.experiment {
     about = "Masked tokens and next sentences: no_decay, warm-up, FusedAdam, a scale of 0 or N",
     params = {
         lr = 3e-3, batch = 32, steps = 800, warmup = 0.1, decay = 0.01, loss_scale = 0.0, width = 64, layers = 2,
-        heads = 4, half = 16, unit = "letters", path = "",
+        heads = 4, half = 16, unit = { "letters", "words" }, path = "",
     },
 
     run = function(run)

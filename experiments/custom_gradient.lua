@@ -54,7 +54,7 @@ function Votes:init(p)
     self.features = nn.Conv2d(1, p.width, 5, { stride = 2, padding = 2, activation = "relu" })
     self.votes = nn.Conv2d(p.width, 10 * 8, 5, { stride = 2, padding = 2 }) -- 10 vectors of 8, 49 times
     self.loud = p.loud
-    self.squash = insides[p.inside] or error("inside: one of custom, plain, region")
+    self.squash = insides[p.inside]
 end
 
 -- A class has as many points as its votes, added up, are long.
@@ -67,7 +67,10 @@ end
 return mp.experiment {
     name = "custom-gradient",
     about = "A gradient of one's own, in fp32 inside a low model, where fp16 overflows",
-    params = { lr = 1e-3, batch = 64, epochs = 2, width = 16, limit = 12000, loud = 300, inside = "custom" },
+    params = {
+        lr = 1e-3, batch = 64, epochs = 2, width = 16, limit = 12000, loud = 300,
+        inside = { "custom", "plain", "region" },
+    },
 
     data = function(p)
         return {

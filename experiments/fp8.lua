@@ -105,15 +105,12 @@ return mp.experiment {
     name = "fp8",
     about = "A small GPT in fp8: a scale a tensor trains as 16 bits do, one bias for all tensors does not",
     params = {
-        steps = 500, batch = 16, context = 32, layers = 2, width = 64, heads = 2, lr = 2e-3, scales = "run",
-        bias = 0, shrink = 2 ^ -12, path = "",
+        steps = 500, batch = 16, context = 32, layers = 2, width = 64, heads = 2, lr = 2e-3,
+        scales = { "run", "fixed", "tensor" }, bias = 0, shrink = 2 ^ -12, path = "",
     },
 
     run = function(run)
         local p = run.params
-        if not ({ run = true, fixed = true, tensor = true })[p.scales] then
-            error("scales: run, fixed or tensor is wanted, not " .. p.scales)
-        end
         local path = p.path ~= "" and p.path or nil
         local train = mp.data.text { path = path, context = p.context, batch = p.batch, shuffle = true }
         local test = mp.data.text { path = path, context = p.context, batch = p.batch, split = "test" }

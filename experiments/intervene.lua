@@ -83,13 +83,13 @@ return mp.experiment {
     name = "intervene",
     about = "A run that breaks in a block-scaled format, and forks that mend it",
     params = {
-        size = "small", width = 0, depth = 4, batch = 0, steps = 0, noise = 0.0, lr = 1.8e-2,
+        size = { "small", "medium", "paper" }, width = 0, depth = 4, batch = 0, steps = 0, noise = 0.0, lr = 1.8e-2,
         warmup = 200, keep = 250,
     },
 
     run = function(run)
         local p = run.params
-        local size = sizes[p.size] or error("size: small, medium or paper is wanted, not " .. p.size)
+        local size = sizes[p.size]
         local function settled(name) return p[name] > 0 and p[name] or size[name] end
         local width, batch, noise = settled "width", settled "batch", settled "noise"
 
@@ -101,6 +101,7 @@ return mp.experiment {
             schedule = mp.optim.schedule.linear_warmup { warmup = p.warmup, total = 1e9 },
         })
         local scaler = run:scaler()
+        run:plan(settled "steps")
         for step = 1, settled "steps" do
             local x = mp.randn(batch, width)
             local y = mp.no_grad(teacher, x) + mp.randn(batch, width) * noise

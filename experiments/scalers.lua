@@ -66,7 +66,10 @@ local strategies = {
 return mp.experiment {
     name = "scalers",
     about = "Every way to move the loss scale, on a loss whose size swings",
-    params = { lr = 0.05, batch = 64, steps = 600, swing = 14, period = 300, strategy = "run" },
+    params = {
+        lr = 0.05, batch = 64, steps = 600, swing = 14, period = 300,
+        strategy = { "run", "follow", "mean", "clipping" },
+    },
 
     run = function(run)
         local p = run.params
@@ -82,8 +85,7 @@ return mp.experiment {
         local opt = Normalised(net:parameters(), {
             lr = p.lr, momentum = 0.5, schedule = mp.optim.schedule.cosine { total = p.steps },
         })
-        local make = strategies[p.strategy] or error("strategy: one of run, follow, mean, clipping")
-        local scaler = make(run)
+        local scaler = strategies[p.strategy](run)
         local zeros = 0
         for step = 1, p.steps do
             local x, y = batch(p.batch)

@@ -270,10 +270,12 @@ static int read_info(lua_State *L) {
     if (raw_field(L, experiment, "parameter_names") != LUA_TTABLE ||
         raw_field(L, experiment, "params") != LUA_TTABLE)
         return 0;
-    int names = lua_gettop(L) - 1;
+    const int names = lua_gettop(L) - 1;
+    const bool has_choices = raw_field(L, experiment, "parameter_choices") == LUA_TTABLE;
+    const int choices = has_choices ? lua_gettop(L) : 0;
     lua_Integer count = (lua_Integer)lua_rawlen(L, names);
     for (lua_Integer i = 1; i <= count && info->parameter_count < LUA_INFO_PARAMETERS; i++) {
-        lua_settop(L, names + 1);
+        lua_settop(L, names + 2);
         bool is_name = lua_rawgeti(L, names, i) == LUA_TSTRING;
         lua_pushvalue(L, -1);
         lua_rawget(L, names + 1);
@@ -281,6 +283,9 @@ static int read_info(lua_State *L) {
             continue;
         int at = info->parameter_count++;
         bind_parameter(L, lua_gettop(L) - 1, lua_gettop(L), &info->parameters[at].usual);
+        if (choices > 0)
+            copy_field(L, choices, info->parameters[at].usual.name, info->parameters[at].choices,
+                       sizeof info->parameters[at].choices);
         snprintf(info->parameters[at].value, sizeof info->parameters[at].value, "%s",
                  luaL_tolstring(L, -1, NULL));
     }

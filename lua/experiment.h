@@ -9,6 +9,7 @@
 #include "run/run.h"
 #include "run/run_checkpoint.h"
 #include "run/scan.h"
+#include "store/parameter.h"
 
 typedef struct LuaKeeping { // of checkpoints
     const char *folder;     // NULL: none are kept
@@ -52,8 +53,9 @@ typedef struct LuaExperimentInfo {
     char about[256];
     struct {
         RecordParameter usual;
-        char value[64];                // as Lua writes it
-    } parameters[LUA_INFO_PARAMETERS]; // with their defaults
+        char value[64];                       // as Lua writes it
+        char choices[PARAMETER_CHOICES_SIZE]; // with blanks between them; "": any text
+    } parameters[LUA_INFO_PARAMETERS];        // with their defaults
     int parameter_count;
 } LuaExperimentInfo;
 

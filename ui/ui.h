@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "store/record.h"
+#include "store/parameter.h"
 
 enum { UI_MOST_PARAMETERS = 24 };
 
@@ -15,8 +15,9 @@ typedef struct UiExperiment {
     char name[64];   // what `mpbench run` takes
     char about[200]; // one line
     struct {
-        RecordParameter usual; // the default
-        char value[64];        // as --set would give it
+        RecordParameter usual;                // the default
+        char value[64];                       // as --set would give it
+        char choices[PARAMETER_CHOICES_SIZE]; // of a text, with blanks between them; "": any
     } parameters[UI_MOST_PARAMETERS];
     int parameter_count;
     bool is_described; // all but the name is there

@@ -207,12 +207,12 @@ static int run_usage_call(lua_State *L) {
     return luaL_error(L, "%s", session->refusal.text);
 }
 
-// parse_parameter(name, default, text): what --set says, of the default's kind
+// parse_parameter(name, default, text [, choices]): what --set says, of the default's kind
 static int run_parse_parameter_call(lua_State *L) {
     Error error = {0};
     RecordParameter parameter;
     bind_parameter(L, 1, 2, &parameter);
-    if (!parameter_parse(&parameter, luaL_checkstring(L, 3), &error)) {
+    if (!parameter_parse(&parameter, luaL_optstring(L, 4, ""), luaL_checkstring(L, 3), &error)) {
         lua_settop(L, 0);
         lua_pushfstring(L, "--set %s", error.text);
         return run_usage_call(L);

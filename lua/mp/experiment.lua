@@ -69,6 +69,27 @@ local function check_results(results)
     end
 end
 
+-- A parameter that is one of a few texts is declared as their list, the usual one first: as words with
+-- blanks between them, in which the command line and the launch form keep them.
+local function joined_choices(name, choices)
+    local most, seen, left = 159, {}, 0
+    for _ in pairs(choices) do left = left + 1 end
+    for i, choice in ipairs(choices) do
+        if type(choice) ~= "string" or not choice:find "^[%w_./-]+$" or seen[choice] then
+            engine.fail(("params.%s: choices are different texts of letters, digits and _ . / -, got %s as number %d")
+                :format(name, strict.shown(choice), i))
+        end
+        seen[choice], left = true, left - 1
+    end
+    if left > 0 or not choices[2] then
+        engine.fail(('params.%s: a list of texts expected, the usual one first, as in { "small", "large" }'):format(
+            name))
+    end
+    local joined = table.concat(choices, " ")
+    if #joined > most then engine.fail(("params.%s: choices of %d bytes in all are possible"):format(name, most)) end
+    return joined
+end
+
 local train -- below
 
 public.experiment = strict.declare("mp.", "experiment", "{ name = v, .. }", function(spec)
@@ -85,17 +106,21 @@ public.experiment = strict.declare("mp.", "experiment", "{ name = v, .. }", func
     end
     check_numbers(spec)
     check_results(spec.results or {})
-    local names = strict.names_of(spec.params or {})
+    local names, params, choices = strict.names_of(spec.params or {}), {}, {}
     for _, name in ipairs(names) do
-        if not param_types[type(spec.params[name])] then
-            engine.fail(("params.%s: a number, string or boolean expected, got %s"):format(name,
-                type(spec.params[name])))
+        local usual = spec.params[name]
+        if type(usual) == "table" then
+            choices[name] = joined_choices(name, usual)
+            usual = usual[1]
+        elseif not param_types[type(usual)] then
+            engine.fail(("params.%s: a number, string, boolean or list of strings expected, got %s"):format(name,
+                type(usual)))
         end
+        params[name] = usual
     end
-    local copy, params = { parameter_names = names }, {}
+    local copy = {}
     for key, value in pairs(spec) do copy[key] = value end
-    for _, name in ipairs(names) do params[name] = spec.params[name] end
-    copy.params = params
+    copy.parameter_names, copy.params, copy.parameter_choices = names, params, choices
     engine.declare(copy, train)
     return setmetatable(copy, { __metatable = "experiment" })
 end)
@@ -113,7 +138,7 @@ local function settled_params(spec, options)
                 strict.nearest(key, spec.parameter_names),
                 known ~= "" and "; it has: " .. known or ""))
         end
-        params[key] = engine.parse_parameter(key, spec.params[key], text)
+        params[key] = engine.parse_parameter(key, spec.params[key], text, spec.parameter_choices[key])
     end
     if spec.run and options.epochs > 0 and params.epochs == nil then
         engine.usage(("--epochs %d: %s counts no epochs, its own loop says when it ends; --steps N " ..
@@ -187,6 +212,11 @@ method("model", "m [, name]", function(_, m, name)
 end)
 
 method("scaler", "", function() return engine.run_scaler() end)
+-- How many steps the loop will take, for the progress and the time that is left.
+method("plan", "steps", function(_, steps)
+    whole(steps, "run:plan: steps", 1)
+    engine.plan(steps, 0)
+end)
 method("checkpoint", "", function() engine.checkpoint() end)
 method("event", "text", function(_, text) engine.event(tostring(text)) end)
 

@@ -112,6 +112,7 @@ static void check_answer(Answer *answer) {
     for (int i = 0; i < info->parameter_count; i++) {
         RecordParameter *usual = &info->parameters[i].usual;
         END_TEXT(info->parameters[i].value);
+        END_TEXT(info->parameters[i].choices);
         END_TEXT(usual->name);
         END_TEXT(usual->text);
         if (usual->kind > RECORD_TEXT)

@@ -157,6 +157,15 @@ static void print_top(const char *path) {
     }
 }
 
+static void print_usual(const LuaExperimentInfo *info, int which) {
+    char choices[2 * PARAMETER_CHOICES_SIZE];
+    parameter_list_choices(info->parameters[which].choices, choices, sizeof choices);
+    cli_print_outside(stdout, info->parameters[which].value);
+    if (choices[0])
+        printf(" (%s)", choices); // letters and digits
+    putchar('\n');
+}
+
 static bool print_experiment(const char *path, Error *error) {
     LuaExperimentInfo *info = calloc(1, sizeof *info);
     if (!info)
@@ -172,7 +181,7 @@ static bool print_experiment(const char *path, Error *error) {
             puts("\nParameters (--set KEY=VALUE):");
         for (int i = 0; i < info->parameter_count; i++) {
             print_name(info->parameters[i].usual.name);
-            print_field("", info->parameters[i].value);
+            print_usual(info, i);
         }
     }
     free(info);

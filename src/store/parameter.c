@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/phrase.h"
 #include "base/whole.h"
 
 static bool refuse(const RecordParameter *parameter, const char *text, const char *why,
@@ -76,13 +77,79 @@ static bool parse_integer(RecordParameter *parameter, const char *text, Error *e
     return true;
 }
 
-bool parameter_parse(RecordParameter *parameter, const char *text, Error *error) {
+// ---- choices ------------------------------------------------------------------------------------
+
+enum { MOST_CHOICES = PARAMETER_CHOICES_SIZE / 2 };
+
+typedef struct Word {
+    const char *start; // NULL: there is none
+    int length;
+} Word;
+
+static int split(const char *choices, Word words[MOST_CHOICES]) {
+    int count = 0;
+    for (const char *at = choices; *at && count < MOST_CHOICES;) {
+        const int length = (int)strcspn(at, " ");
+        words[count++] = (Word){at, length};
+        at += length;
+        at += strspn(at, " ");
+    }
+    return count;
+}
+
+static int place_of(const Word *words, int count, const char *text) {
+    for (int i = 0; i < count; i++)
+        if (strlen(text) == (size_t)words[i].length &&
+            strncmp(text, words[i].start, strlen(text)) == 0)
+            return i;
+    return -1;
+}
+
+void parameter_list_choices(const char *choices, char *text, size_t size) {
+    Word words[MOST_CHOICES];
+    const int count = split(choices, words);
+    Phrase list = phrase_begin(text, size);
+    for (int i = 0; i < count; i++)
+        phrase_add(&list, "%s%.*s",
+                   i == 0           ? ""
+                   : i == count - 1 ? " or "
+                                    : ", ",
+                   words[i].length, words[i].start);
+}
+
+void parameter_turn(const char *choices, const char *text, int by, char *turned, size_t size) {
+    Word words[MOST_CHOICES];
+    const int count = split(choices, words), at = place_of(words, count, text);
+    const int to = at < 0 ? 0 : ((at + by) % count + count) % count;
+    snprintf(turned, size, "%.*s", count > 0 ? words[to].length : 0,
+             count > 0 ? words[to].start : "");
+}
+
+static bool parse_choice(RecordParameter *parameter, const char *choices, const char *text,
+                         Error *error) {
+    Word words[MOST_CHOICES];
+    char list[2 * PARAMETER_CHOICES_SIZE], wanted[sizeof list + sizeof " expected"];
+    if (place_of(words, split(choices, words), text) >= 0) {
+        snprintf(parameter->text, sizeof parameter->text, "%s", text);
+        return true;
+    }
+    parameter_list_choices(choices, list, sizeof list);
+    snprintf(wanted, sizeof wanted, "%s expected", list);
+    return refuse(parameter, text, wanted, error);
+}
+
+// ---- all kinds ----------------------------------------------------------------------------------
+
+bool parameter_parse(RecordParameter *parameter, const char *choices, const char *text,
+                     Error *error) {
     switch (parameter->kind) {
     case RECORD_BOOLEAN: return parse_boolean(parameter, text, error);
     case RECORD_INTEGER: return parse_integer(parameter, text, error);
     case RECORD_NUMBER: return parse_number(parameter, text, error);
     case RECORD_TEXT: break;
     }
+    if (choices[0])
+        return parse_choice(parameter, choices, text, error);
     if (strlen(text) >= sizeof parameter->text)
         return error_fail(error, ERROR_USAGE, "%s: a text of up to %zu bytes is possible",
                           parameter->name, sizeof parameter->text - 1);

@@ -75,6 +75,25 @@ static void the_form_tells_the_keys_of_its_field(void) {
     leave();
 }
 
+// As left and right turn through formats; nothing is typed there that it could not be.
+static void a_parameter_of_a_few_texts_is_turned_through(void) {
+    static const char *const nothing[] = {NULL};
+    const char *environment[] = {database, "MPBENCH_GPU=/nowhere", NULL};
+    unlink(history_path);
+    shown_start(&shown, 120, 36, environment, nothing);
+    expect("▸fashion_cnn");
+    choose_experiment("scalers");
+    press("\r", "‹ run ›");
+    for (int row = 0; row < 11; row++)
+        shown_type(&shown, KEY_DOWN);
+    press(KEY_RIGHT, "‹ follow ›");
+    press(KEY_RIGHT KEY_RIGHT KEY_RIGHT, "‹ run ›");
+    press(KEY_LEFT, "‹ clipping ›");
+    press("f", "no key of the form");
+    expect("‹ clipping ›");
+    leave();
+}
+
 static void train_elsewhere(void) {
     char command[300];
     snprintf(command, sizeof command,
@@ -244,6 +263,7 @@ int main(void) {
     find_card();
     RUN_TEST(the_form_offers_the_devices_that_are_there);
     RUN_TEST(the_form_tells_the_keys_of_its_field);
+    RUN_TEST(a_parameter_of_a_few_texts_is_turned_through);
     if (card[0]) {
         RUN_TEST(of_these_cards_come_first);
         RUN_TEST(a_run_of_somebody_else_does_not_open);

@@ -34,14 +34,14 @@ static void parameters_are_taken_as_they_are_meant(void) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         RecordParameter parameter = *cases[i].usual;
-        bool done = parameter_parse(&parameter, cases[i].text, &error);
+        bool done = parameter_parse(&parameter, "", cases[i].text, &error);
         CHECK_MESSAGE(done, "%s", error.text);
         double value =
             parameter.kind == RECORD_NUMBER ? parameter.number : (double)parameter.integer;
         CHECK_MESSAGE(value == cases[i].value, "%s=%s is %g", parameter.name, cases[i].text, value);
     }
     RecordParameter text = kind;
-    CHECK(parameter_parse(&text, "9..8", &error));
+    CHECK(parameter_parse(&text, "", "9..8", &error));
     CHECK_TEXT(text.text, "9..8");
 }
 
@@ -74,10 +74,48 @@ static void parameters_that_would_train_nothing_are_refused(void) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         RecordParameter parameter = *cases[i].usual;
-        CHECK_REFUSED(parameter_parse(&parameter, cases[i].text, &error), ERROR_USAGE,
+        CHECK_REFUSED(parameter_parse(&parameter, "", cases[i].text, &error), ERROR_USAGE,
                       cases[i].part);
         CHECK(memcmp(&parameter, cases[i].usual, sizeof parameter) == 0);
     }
+}
+
+static void a_text_that_is_no_choice_is_refused(void) {
+    static const char choices[] = "plain small-1 x/y";
+    static const char *const taken[] = {"plain", "small-1", "x/y"};
+    static const char *const refused[] = {"", "pla", "plainer", "small", "plain small-1", " ", "y"};
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
+        RecordParameter parameter = kind;
+        CHECK(parameter_parse(&parameter, choices, taken[i], &error));
+        CHECK_TEXT(parameter.text, taken[i]);
+    }
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        RecordParameter parameter = kind;
+        CHECK_REFUSED(parameter_parse(&parameter, choices, refused[i], &error), ERROR_USAGE,
+                      ": plain, small-1 or x/y expected");
+        CHECK(memcmp(&parameter, &kind, sizeof parameter) == 0);
+    }
+}
+
+static void choices_are_turned_through_and_listed(void) {
+    static const char choices[] = "plain small-1 x/y";
+    static const struct {
+        const char *text;
+        int by;
+        const char *turned;
+    } cases[] = {{"plain", 1, "small-1"}, {"x/y", 1, "plain"},  {"plain", -1, "x/y"},
+                 {"x/y", -1, "small-1"},  {"none", 1, "plain"}, {"", -1, "plain"}};
+    char text[64];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        parameter_turn(choices, cases[i].text, cases[i].by, text, sizeof text);
+        CHECK_TEXT(text, cases[i].turned);
+    }
+    parameter_list_choices(choices, text, sizeof text);
+    CHECK_TEXT(text, "plain, small-1 or x/y");
+    parameter_list_choices("on off", text, sizeof text);
+    CHECK_TEXT(text, "on or off");
+    parameter_list_choices("", text, sizeof text);
+    CHECK_TEXT(text, "");
 }
 
 // To the digit, as far as an int64_t goes: nothing passes through a double.
@@ -158,6 +196,8 @@ static void limits_of_whole_numbers_are_named(void) {
 int main(void) {
     RUN_TEST(parameters_are_taken_as_they_are_meant);
     RUN_TEST(parameters_that_would_train_nothing_are_refused);
+    RUN_TEST(a_text_that_is_no_choice_is_refused);
+    RUN_TEST(choices_are_turned_through_and_listed);
     RUN_TEST(whole_numbers_are_read_as_they_are_typed);
     RUN_TEST(what_is_no_whole_number_is_refused);
     RUN_TEST(limits_of_whole_numbers_are_named);

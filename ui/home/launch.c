@@ -159,9 +159,19 @@ const char *home_form_value(const Ui *ui, int row, bool *is_default) {
                                : home_experiment(home)->parameters[row - FORM_FIXED].value;
 }
 
+// What a parameter may be, one of; "": it is typed.
+static const char *parameter_choices(const Home *home, int row) {
+    if (row < FORM_FIXED)
+        return "";
+    const UiExperiment *experiment = home_experiment(home);
+    return experiment->parameters[row - FORM_FIXED].usual.kind == RECORD_BOOLEAN
+               ? "true false"
+               : experiment->parameters[row - FORM_FIXED].choices;
+}
+
 // Those that are turned, and the one that opens a page.
-static bool has_brackets(int row) {
-    return row < ROW_SEED || row == ROW_LAYERS;
+static bool has_brackets(const Home *home, int row) {
+    return row < ROW_SEED || row == ROW_LAYERS || parameter_choices(home, row)[0];
 }
 
 static void draw_form_row(const Ui *ui, Area area, int line, int row, bool here) {
@@ -176,17 +186,18 @@ static void draw_form_row(const Ui *ui, Area area, int line, int row, bool here)
         style = style_bold(theme_format_ink(value));
     area_outside(area, 1, line, VALUE_COLUMN - 2, style_of(INK_DIM), name);
     int column = VALUE_COLUMN;
-    if (has_brackets(row))
+    if (has_brackets(home, row))
         column = area_text(area, column, line, style_of(INK_ACCENT), "‹ ");
     column = area_outside(area, column, line, area.width - column, style, value);
-    if (has_brackets(row))
+    if (has_brackets(home, row))
         area_text(area, column, line, style_of(INK_ACCENT), " ›");
     if (here)
         area_set_ground(area_part(area, 0, line, area.width, 1), GROUND_SELECTED);
 }
 
-static bool takes_text(int row) {
-    return row == ROW_SCALE || (row >= ROW_SEED && row != ROW_LAYERS);
+static bool takes_text(const Home *home, int row) {
+    return row == ROW_SCALE ||
+           (row >= ROW_SEED && row != ROW_LAYERS && !parameter_choices(home, row)[0]);
 }
 
 static bool is_of_kind(const Home *home, int row, int kind) {
@@ -196,7 +207,8 @@ static bool is_of_kind(const Home *home, int row, int kind) {
 
 // Where letters begin a value too.
 static bool takes_letters(const Home *home, int row) {
-    return row == ROW_RECIPE || row == ROW_KEEP || is_of_kind(home, row, RECORD_TEXT);
+    return row == ROW_RECIPE || row == ROW_KEEP ||
+           (takes_text(home, row) && is_of_kind(home, row, RECORD_TEXT));
 }
 
 // The keys that work in the field that the cursor is in, as many as there is room for.
@@ -228,8 +240,7 @@ void home_draw_launch(Ui *ui, Area area, bool focused) {
     }
     const UiExperiment *experiment = home_experiment(home);
     const int field = experiment ? home_form(home)->row : 0;
-    bool in_field =
-        experiment && focused && takes_text(field) && !is_of_kind(home, field, RECORD_BOOLEAN);
+    bool in_field = experiment && focused && takes_text(home, field);
     Area inside = area_box(area, experiment ? experiment->name : "launch",
                            !in_field && launch_may(ui)  ? "enter trains"
                            : !in_field                  ? "not in the demo"
@@ -250,10 +261,10 @@ static void turn(Ui *ui, int by) {
     const Home *home = home_of(ui);
     LaunchForm *form = home_form(home);
     bool is_default;
-    if (is_of_kind(home, form->row, RECORD_BOOLEAN))
-        snprintf(form->values[form->row - FORM_FIXED], FORM_TEXT_SIZE, "%s",
-                 strcmp(home_form_value(ui, form->row, &is_default), "true") == 0 ? "false"
-                                                                                  : "true");
+    if (parameter_choices(home, form->row)[0])
+        parameter_turn(parameter_choices(home, form->row),
+                       home_form_value(ui, form->row, &is_default), by,
+                       form->values[form->row - FORM_FIXED], FORM_TEXT_SIZE);
     if (form->row == ROW_LAYERS)
         home_layers_open(ui);
     if (form->row >= ROW_SEED)
@@ -282,7 +293,7 @@ static bool check_value(Ui *ui, const char *text, Error *error) {
     if (row == ROW_KEEP)
         return ui->host->check_keep(text, error);
     RecordParameter parameter = home_experiment(home)->parameters[row - FORM_FIXED].usual;
-    return parameter_parse(&parameter, text, error);
+    return parameter_parse(&parameter, parameter_choices(home, row), text, error);
 }
 
 static void take_value(Ui *ui, const char *text) {
@@ -315,7 +326,7 @@ static void ask_value(Ui *ui, const char *text) {
 
 // What begins a value: digits, and in a field of text letters.
 static bool begins_value(const Home *home, int row, int key) {
-    if (!takes_text(row) || is_of_kind(home, row, RECORD_BOOLEAN) || key < '!' || key > '~')
+    if (!takes_text(home, row) || key < '!' || key > '~')
         return false;
     return (key >= '0' && key <= '9') || key == '.' || (key == '-' && row >= FORM_FIXED) ||
            (takes_letters(home, row) && isalpha(key));
@@ -345,9 +356,9 @@ bool home_launch_key(Ui *ui, int key) {
     int row = home_form(home)->row;
     if (begins_value(home, row, key)) {
         ask_value(ui, (char[]){(char)key, 0});
-    } else if (takes_text(row) && (key == KEY_CODE_BACKSPACE || key == KEY_CODE_DELETE)) {
+    } else if (takes_text(home, row) && (key == KEY_CODE_BACKSPACE || key == KEY_CODE_DELETE)) {
         ask_value(ui, "");
-    } else if (takes_text(row) && key == '=') {
+    } else if (takes_text(home, row) && key == '=') {
         const char *value = home_form_value(ui, row, &is_default);
         ask_value(ui, is_default && row <= ROW_KEEP && row != ROW_SEED ? "" : value);
     } else if (is_refused(key)) {

@@ -41,7 +41,7 @@ static bool has_parameters(const RunRecord *run, const UiExperiment *experiment,
     for (int i = 0; i < experiment->parameter_count; i++) {
         RecordParameter wanted = experiment->parameters[i].usual;
         const char *typed = form ? form->values[i] : "";
-        if (typed[0] && !parameter_parse(&wanted, typed, NULL))
+        if (typed[0] && !parameter_parse(&wanted, experiment->parameters[i].choices, typed, NULL))
             return false;
         for (int k = 0; k < run->parameter_count; k++)
             if (strcmp(run->parameters[k].name, wanted.name) == 0 &&

@@ -38,6 +38,8 @@ static void take_info(UiExperiment *experiment, const LuaExperimentInfo *info) {
         experiment->parameters[i].usual = info->parameters[i].usual;
         snprintf(experiment->parameters[i].value, sizeof experiment->parameters[i].value, "%s",
                  info->parameters[i].value);
+        snprintf(experiment->parameters[i].choices, sizeof experiment->parameters[i].choices, "%s",
+                 info->parameters[i].choices);
         experiment->parameter_count++;
     }
 }

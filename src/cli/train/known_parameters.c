@@ -55,7 +55,7 @@ bool known_parameters_check(const KnownParameters *known, const char *name, cons
         RecordParameter parameter = info->parameters[i].usual;
         Error why;
         if (strcmp(parameter.name, name) == 0)
-            return parameter_parse(&parameter, value, &why) ||
+            return parameter_parse(&parameter, info->parameters[i].choices, value, &why) ||
                    error_fail(error, ERROR_USAGE, "--set %s", why.text);
     }
     // Of more than are told, the run knows the rest.

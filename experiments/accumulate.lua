@@ -79,6 +79,7 @@ return mp.experiment {
             return list
         end
 
+        run:plan(train:len() * p.epochs)
         for epoch = 1, p.epochs do
             for b in train do
                 if epoch == 1 and run.step == 0 then

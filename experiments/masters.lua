@@ -114,6 +114,7 @@ return mp.experiment {
             optimizers[way] = Kept(model:parameters(), { lr = p.lr, way = way, format = format })
         end
         local scaler = run:scaler()
+        run:plan(train:len() * p.epochs)
         for _ = 1, p.epochs do
             for b in train do
                 local sum, log = 0, {}

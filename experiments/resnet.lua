@@ -85,6 +85,7 @@ return mp.experiment {
         local test = images(p, "test", 50, p.limit == 0 and 0 or math.max(p.looked_at, p.limit // 10))
         local model = run:model(ResNet(channels, p.width, p.depth))
         local total = train:len() * p.epochs
+        run:plan(total)
         local opt = mp.optim.SGD(model:decay_groups(p.decay), {
             lr = p.lr, momentum = 0.9, nesterov = true,
             schedule = mp.optim.schedule.cosine { warmup = math.min(60, total // 5), total = total },

@@ -14,6 +14,7 @@
 -- From: He et al., Deep Residual Learning, 2016; Micikevicius et al., Mixed Precision Training, 2018
 -- (table 1); Coleman et al., DAWNBench, 2017 (time to accuracy).
 --     mpbench matrix resnet -p fp32,bf16,fp16 --seeds 2
+--     mpbench scan resnet
 --     mpbench run resnet --set dir=cifar-10-batches-bin --set width=32 --set depth=3 --set epochs=60 --set limit=0
 local mp = require "mp"
 local nn, F = mp.nn, mp.fn
@@ -55,20 +56,37 @@ function ResNet:forward(x)
     return self.head(self.pool(h))
 end
 
--- CIFAR-10 from a folder, or Fashion-MNIST; and the channels of an image.
+-- CIFAR-10 from a folder, or Fashion-MNIST.
 local function images(p, split, batch, limit)
     local training = split == "train"
     local options = { split = split, batch = batch, shuffle = training, limit = limit }
     if p.dir == "" then
         options.transform = { mean = 0.286, std = 0.353 }
-        return mp.data.fashion_mnist(options), 1
+        return mp.data.fashion_mnist(options)
     end
     options.dir, options.threads = p.dir, 2
     options.transform = {
         crop = training and 4 or nil, flip = training or nil,
         mean = { 0.491, 0.482, 0.447 }, std = { 0.247, 0.243, 0.262 },
     }
-    return mp.data.cifar10(options), 3
+    return mp.data.cifar10(options)
+end
+
+local function data_of(p)
+    return {
+        train = images(p, "train", p.batch, p.limit),
+        test = images(p, "test", 50, p.limit == 0 and 0 or math.max(p.looked_at, p.limit // 10)),
+    }
+end
+
+local function model_of(p) return ResNet(p.dir == "" and 1 or 3, p.width, p.depth) end
+
+local function loss_of(model, b) return F.cross_entropy(model(b.x), b.y) end
+
+local function right_of(model, b) return F.accuracy(model(b.x), b.y) end
+
+local function optim_of(params, p, _, schedule)
+    return mp.optim.SGD(params, { lr = p.lr, momentum = 0.9, nesterov = true, schedule = schedule })
 end
 
 return mp.experiment {
@@ -79,17 +97,20 @@ return mp.experiment {
         looked_at = 1000, dir = "",
     },
 
+    -- For `mpbench eval` and `mpbench scan`, which have no need of the loop below.
+    data = data_of,
+    model = model_of,
+    loss = loss_of,
+    optim = optim_of,
+    eval = function(model, b) return { accuracy = right_of(model, b) } end,
+
     run = function(run)
         local p = run.params
-        local train, channels = images(p, "train", p.batch, p.limit)
-        local test = images(p, "test", 50, p.limit == 0 and 0 or math.max(p.looked_at, p.limit // 10))
-        local model = run:model(ResNet(channels, p.width, p.depth))
-        local total = train:len() * p.epochs
+        local data, model = data_of(p), run:model(model_of(p))
+        local total = data.train:len() * p.epochs
         run:plan(total)
-        local opt = mp.optim.SGD(model:decay_groups(p.decay), {
-            lr = p.lr, momentum = 0.9, nesterov = true,
-            schedule = mp.optim.schedule.cosine { warmup = math.min(60, total // 5), total = total },
-        })
+        local opt = optim_of(model:decay_groups(p.decay), p, model,
+            mp.optim.schedule.cosine { warmup = math.min(60, total // 5), total = total })
         local scaler = run:scaler()
 
         -- Of the first so many test images, or all.
@@ -97,8 +118,8 @@ return mp.experiment {
             local right, count = 0, 0
             model:eval()
             mp.no_grad(function()
-                for b in test do
-                    right = right + mp.autocast(function() return F.accuracy(model(b.x), b.y) end) * b.count
+                for b in data.test do
+                    right = right + mp.autocast(right_of, model, b) * b.count
                     count = count + b.count
                     if count >= most then break end
                 end
@@ -109,9 +130,9 @@ return mp.experiment {
 
         local step = 0
         for _ = 1, p.epochs do
-            for b in train do
+            for b in data.train do
                 opt:zero_grad()
-                local loss = mp.autocast(function() return F.cross_entropy(model(b.x), b.y) end)
+                local loss = mp.autocast(loss_of, model, b)
                 scaler:scale(loss):backward()
                 scaler:step(opt)
                 scaler:update()

@@ -14,6 +14,7 @@
 -- Training, 2018 (activations of half the size).
 --     mpbench run unet3d -p fp32
 --     mpbench run unet3d -p fp16
+--     mpbench eval @last
 --     mpbench run unet3d --set size=64 --set width=16 --set steps=2000
 local mp = require "mp"
 local nn, F = mp.nn, mp.fn
@@ -76,14 +77,31 @@ local function loss_of(model, x, truth)
     return F.bce_with_logits(logits, truth) + 1 - overlap, overlap
 end
 
+local function model_of(p) return UNet(p.width) end
+
+-- What `mpbench eval` and `mpbench scan` go through, who make no volumes of their own.
+local function data_of(p)
+    local function loader(count)
+        local x, truth = volumes(count, p.size)
+        return mp.data.tensors { x = x, y = truth, batch = p.batch, shuffle = true }
+    end
+    return { train = loader(64), test = loader(32) }
+end
+
 return mp.experiment {
     name = "unet3d",
     about = "A 3-D U-Net finds bodies in noisy volumes: Dice, latency and memory, in training and in use",
     params = { steps = 200, batch = 2, size = 24, width = 8, lr = 1e-2, uses = 15 },
 
+    data = data_of,
+    model = model_of,
+    loss = function(model, b) return (loss_of(model, b.x, b.y)) end,
+    optim = function(params, p) return mp.optim.AdamW(params, { lr = p.lr }) end,
+    eval = function(model, b) return { dice = dice(F.greater(model(b.x), 0):to "fp32", b.y) } end,
+
     run = function(run)
         local p = run.params
-        local model = run:model(UNet(p.width))
+        local model = run:model(model_of(p))
         local opt = mp.optim.AdamW(model:parameters(), {
             lr = p.lr, schedule = mp.optim.schedule.cosine { total = p.steps, warmup = p.steps // 10 },
         })

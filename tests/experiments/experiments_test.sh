@@ -37,6 +37,11 @@ is_within() { # VALUE LEAST MOST
         'BEGIN { exit !(value ~ /^-?[0-9]/ && value + 0 >= least + 0 && value + 0 <= most + 0) }'
 }
 
+# A run takes two minutes at most on two processors, a GAN and intervene five.
+limit_of() {
+    case $1 in gan/* | intervene) echo 300 ;; *) echo 120 ;; esac
+}
+
 train_row() { # EXPERIMENT OPTIONS PRECISION METRIC LEAST MOST DIAGNOSES
     begin "$1 $3${2:+ $2}: $4 within $5 and $6"
     # shellcheck disable=SC2086 # options are words
@@ -44,12 +49,24 @@ train_row() { # EXPERIMENT OPTIONS PRECISION METRIC LEAST MOST DIAGNOSES
     expect_status 0
     value=$(result_of "$4")
     is_within "$value" "$5" "$6" || fail "$4 is ${value:-not there}"
+    is_within "$(value_of wall_s)" 0 "$(limit_of "$1")" ||
+        fail "it took $(value_of wall_s) s, $(limit_of "$1") are the most"
     sed 's/.*"diagnoses"://' "$folder/out" | grep -o '"kind":"[a-z_]*"' | cut -d'"' -f4 | sort -u >"$folder/kinds"
     while read -r kind; do
         case " $7 " in *" $kind "*) ;; *) fail "an unexpected diagnosis: $kind" ;; esac
     done <"$folder/kinds"
     end
 }
+
+begin "what is trained by its own loop and declares its model is evaluated without that"
+for experiment in gpt resnet unet3d; do
+    run run "$experiment" -p bf16 --steps 2 --threads 2 --quiet
+    expect_status 0
+    run eval @last -p bf16 --quick --json
+    expect_status 0
+    is_within "$(value_of loss)" 0 5 || fail "$experiment: a loss of $(value_of loss)"
+done
+end
 
 # A row: EXPERIMENT | test or soak | options | precisions | result | least | most [| diagnoses]
 grep -v -e '^#' -e '^$' "$expected" | sed 's/ *| */|/g; s/ *$//' >"$folder/rows"

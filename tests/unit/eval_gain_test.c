@@ -88,6 +88,19 @@ static void what_scatters_too_much_cannot_be_told(void) {
     CHECK_CONTAINS(text, "fp32 stays");
 }
 
+static void all_that_cannot_be_told_are_named(void) {
+    char text[EVAL_VERDICT_SIZE];
+    Evaluations *all = beside_fp32(0.7, 0.9, 0.9);
+    add(all, "fp16", 0.8, 0.9, 0.9);
+    eval_verdict(all, text, sizeof text);
+    CHECK_CONTAINS(text, "Whether bf16 is worth it cannot be told: ");
+    CHECK_CONTAINS(text, "the same accuracy. Nor can it of fp16.");
+    add(all, "fp8", 0.8, 0.9, 0.5); // loses too much
+    add(all, "int8", 0.9, 0.9, 0.9);
+    eval_verdict(all, text, sizeof text);
+    CHECK_CONTAINS(text, "the same accuracy. Nor can it of fp16 and int8.");
+}
+
 // Of two that rounds do not tell apart the lighter, whichever of them was faster this time.
 static void formats_that_scatter_do_not_take_turns_to_be_the_best(void) {
     static Evaluations all;
@@ -180,6 +193,7 @@ int main(void) {
     RUN_TEST(what_was_lost_is_told_of_the_result_that_leads);
     RUN_TEST(where_fp32_gives_no_number_there_is_no_verdict);
     RUN_TEST(what_scatters_too_much_cannot_be_told);
+    RUN_TEST(all_that_cannot_be_told_are_named);
     RUN_TEST(formats_that_scatter_do_not_take_turns_to_be_the_best);
     RUN_TEST(what_was_not_timed_in_turn_is_not_concluded_from);
     RUN_TEST(what_was_not_timed_has_no_verdict);

@@ -118,13 +118,18 @@ static void add_lost(Phrase *phrase, const Evaluations *all, const EvalGain *gai
                    lost > 0 ? "worse" : "better");
 }
 
-// Of those that lose little and might be worth it, if times were steadier, the one that would be.
+// It loses little, and steadier times might show that it is worth it.
+static bool is_open(const Evaluations *all, const Evaluated *format) {
+    EvalGain gain = eval_gain(all, format);
+    return is_candidate(all, format) && gain.is_good && rounds_tempo(&gain.speed) == TEMPO_OPEN;
+}
+
+// Of those, the one that would be the fastest.
 static const Evaluated *open_one(const Evaluations *all, EvalGain *most) {
     const Evaluated *found = NULL;
     for (int i = 0; i < all->count; i++) {
         EvalGain gain = eval_gain(all, &all->formats[i]);
-        if (!is_candidate(all, &all->formats[i]) || !gain.is_good ||
-            rounds_tempo(&gain.speed) != TEMPO_OPEN)
+        if (!is_open(all, &all->formats[i]))
             continue;
         if (!found || gain.speed.faster > most->speed.faster) {
             found = &all->formats[i];
@@ -132,6 +137,24 @@ static const Evaluated *open_one(const Evaluations *all, EvalGain *most) {
         }
     }
     return found;
+}
+
+// "Nor can it of bf16, fp16 and int8."
+static void add_other_open(Phrase *phrase, const Evaluations *all, const Evaluated *told) {
+    int left = 0, count = 0;
+    for (int i = 0; i < all->count; i++)
+        left += &all->formats[i] != told && is_open(all, &all->formats[i]);
+    for (int i = 0; i < all->count; i++)
+        if (&all->formats[i] != told && is_open(all, &all->formats[i])) {
+            phrase_add(phrase, "%s%s",
+                       count == 0          ? " Nor can it of "
+                       : count == left - 1 ? " and "
+                                           : ", ",
+                       all->formats[i].precision);
+            count++;
+        }
+    if (count > 0)
+        phrase_add(phrase, ".");
 }
 
 void eval_verdict(const Evaluations *all, char *text, size_t size) {
@@ -171,6 +194,7 @@ void eval_verdict(const Evaluations *all, char *text, size_t size) {
         phrase_add(&phrase, "; it takes %.2f times fp32's memory for weights, ", gain.lighter);
         add_lost(&phrase, all, &gain);
         phrase_add(&phrase, ".");
+        add_other_open(&phrase, all, open);
         return;
     }
     int others = 0, good = 0;

@@ -20,6 +20,7 @@ typedef struct UiExperiment {
         char choices[PARAMETER_CHOICES_SIZE]; // of a text, with blanks between them; "": any
     } parameters[UI_MOST_PARAMETERS];
     int parameter_count;
+    bool is_own;       // a script beside the user, by the name of its file
     bool is_described; // all but the name is there
 } UiExperiment;
 

@@ -94,6 +94,40 @@ static void a_parameter_of_a_few_texts_is_turned_through(void) {
     leave();
 }
 
+static const char own_script[] =
+    "local mp = require \"mp\"\n"
+    "return mp.experiment { name = \"mine\", about = \"written by hand\", run = function(run)\n"
+    "    local net = run:model(mp.nn.Linear(2, 1))\n"
+    "    local opt = mp.optim.SGD(net:parameters(), { lr = 0.1 })\n"
+    "    net(mp.ones(1, 2)):sum():backward()\n"
+    "    opt:step()\n"
+    "end }\n";
+
+static void write_file(const char *path, const char *text) {
+    FILE *file = fopen(path, "we");
+    CHECK(file && fputs(text, file) >= 0);
+    if (file)
+        fclose(file);
+}
+
+static void scripts_of_the_folder_come_first_and_train(void) {
+    static const char *const nothing[] = {NULL};
+    const char *environment[] = {database, "MPBENCH_GPU=/nowhere", NULL};
+    char before[4096], own[TEST_FOLDER_SIZE];
+    CHECK(getcwd(before, sizeof before) && test_folder_make(own, sizeof own) && chdir(own) == 0);
+    write_file("mine.lua", own_script);
+    write_file("config.lua", "return { colours = 16 }\n");
+    unlink(history_path);
+    shown_start(&shown, 120, 36, environment, nothing);
+    expect("▸mine.lua      written by hand");
+    CHECK(!strstr(shown_text(&shown), "config.lua"));
+    press("\r", "enter trains");
+    press("\r", "#1 mine-1");
+    leave();
+    CHECK(chdir(before) == 0);
+    test_folder_remove(own);
+}
+
 static void train_elsewhere(void) {
     char command[300];
     snprintf(command, sizeof command,
@@ -264,6 +298,7 @@ int main(void) {
     RUN_TEST(the_form_offers_the_devices_that_are_there);
     RUN_TEST(the_form_tells_the_keys_of_its_field);
     RUN_TEST(a_parameter_of_a_few_texts_is_turned_through);
+    RUN_TEST(scripts_of_the_folder_come_first_and_train);
     if (card[0]) {
         RUN_TEST(of_these_cards_come_first);
         RUN_TEST(a_run_of_somebody_else_does_not_open);

@@ -45,7 +45,8 @@ static bool home_open(Ui *ui, Error *error) {
         return false;
     home->forms = calloc((size_t)home->experiment_count + 1, sizeof *home->forms);
     const int first = home_find_experiment(home, home_quick_name, strlen(home_quick_name));
-    home->experiment = first >= 0 ? first : 0;
+    const bool has_own = home->experiment_count > 0 && home->experiments[0].is_own;
+    home->experiment = first >= 0 && !has_own ? first : 0;
     home_read_runs(ui);
     ui->focus[SCREEN_HOME] = home->total > 0 ? PANEL_RUNS : PANEL_EXPERIMENTS;
     return home->forms || error_fail(error, ERROR_MEMORY, "no memory for the screen");

@@ -10,10 +10,11 @@
 
 enum { MOST_LISTED = 400, MOST_READ = 40 };
 
-// "fashion_cnn" of ".../fashion_cnn.lua": what a run was started by, whatever its script calls it.
+// "fashion_cnn" of ".../fashion_cnn.lua", or "mine.lua" of ".../mine.lua": what a run was started
+// by, whatever its script calls it.
 static bool is_of(const RunRecord *run, const UiExperiment *experiment) {
     char end[sizeof experiment->name + 8];
-    snprintf(end, sizeof end, "/%s.lua", experiment->name);
+    snprintf(end, sizeof end, "/%s%s", experiment->name, experiment->is_own ? "" : ".lua");
     size_t length = strlen(run->script_path), tail = strlen(end);
     return length >= tail && strcmp(run->script_path + length - tail, end) == 0;
 }

@@ -91,10 +91,11 @@ static int choice_named(const char *const *choices, const char *name) {
     return 0;
 }
 
-// As the form names it: the file's name, without what stands before and behind.
+// As the form names it: the file's name, and without its ending where it ships.
 static int find_experiment(const Home *home, const char *path) {
     const char *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
-    return home_find_experiment(home, base, strcspn(base, "."));
+    const int own = home_find_experiment(home, base, strlen(base));
+    return own >= 0 ? own : home_find_experiment(home, base, strcspn(base, "."));
 }
 
 // Parameters that the scan was given.

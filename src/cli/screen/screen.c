@@ -8,6 +8,7 @@
 #include "cli/cli.h"
 #include "cli/describe.h"
 #include "cli/experiments.h"
+#include "cli/own_scripts.h"
 #include "cli/scan/scan.h"
 #include "cli/screen/screen.h"
 #include "precision/policy.h"
@@ -20,12 +21,19 @@ enum { MOST_CHOICES = 32, SCRIPT_MOST = 1024 * 1024 };
 
 // ---- experiments --------------------------------------------------------------------------------
 
+// One's own first, then those that ship.
 static bool list_experiments(void *context, UiExperiment **list, int *count, Error *error) {
     (void)context;
-    ExperimentFile *files = experiment_list(count);
+    int own, shipped;
+    ExperimentFile *scripts = own_scripts_list(&own), *files = experiment_list(&shipped);
+    *count = own + shipped;
     UiExperiment *experiments = calloc((size_t)*count + 1, sizeof *experiments);
-    for (int i = 0; experiments && i < *count; i++)
-        snprintf(experiments[i].name, sizeof experiments[i].name, "%s", files[i].name);
+    for (int i = 0; experiments && i < *count; i++) {
+        experiments[i].is_own = i < own;
+        snprintf(experiments[i].name, sizeof experiments[i].name, "%s",
+                 i < own ? scripts[i].name : files[i - own].name);
+    }
+    free(scripts);
     free(files);
     *list = experiments;
     return experiments || error_fail(error, ERROR_MEMORY, "no memory to list the experiments");

@@ -161,11 +161,22 @@ have_memory() { # TIMES SECTION
     grep -q -E "$held" "$1" && [ "$(grep -m 1 '^| |' "$1")" = "$(grep -m 1 '^| |' "$2")" ]
 }
 
-# Where and by what, each once; of short runs nobody counted the processors.
-origins() { # FILE
+# Where and by what, each once, from its first day to its last; of short runs nobody counted the processors.
+origins() { # FILE: "Trained on ..; by ..; 2026-11-23 to 2026-11-28."
     sort -u "$1" | awk '
-        { short = $0; sub(/, [0-9]+ processors/, "", short); if (length($0) > length(line[short])) line[short] = $0 }
-        END { for (short in line) print line[short] }' | sort
+        {
+            days = $0; sub(/^.*; /, "", days); sub(/[.]$/, "", days)
+            where = substr($0, 1, length($0) - length(days) - 1)
+            first = substr(days, 1, 10); last = substr(days, length(days) - 9)
+            short = where; sub(/, [0-9]+ processors/, "", short)
+            if (length(where) > length(line[short])) line[short] = where
+            if (!(short in from) || first < from[short]) from[short] = first
+            if (last > to[short]) to[short] = last
+        }
+        END {
+            for (short in line)
+                printf "%s%s%s.\n", line[short], from[short], (to[short] > from[short]) ? " to " to[short] : ""
+        }' | sort
 }
 
 # All of it takes hours: an experiment can be trained anew by itself, on another day, and the rest stays

@@ -85,6 +85,11 @@ grep -q '^> Not trained yet: never' "$folder/differs" || fail "what is not train
 another_day train worse
 another_day page alike worse
 diff "$RESULTS_PAGE" "$folder/out" >/dev/null || fail "$(diff "$RESULTS_PAGE" "$folder/out")"
+sed 's/^\(Trained on .*\); [-0-9]*\.$/\1; 2020-01-02./' "$RESULTS_PAGE" >"$folder/page"
+mv "$folder/page" "$RESULTS_PAGE"
+another_day page alike worse
+expect_out '^Trained on cpu .*; 2020-01-02 to 20[-0-9]*\.$'
+[ "$(grep -c '^Trained on' "$folder/out")" -eq 1 ] || fail "two lines: $(grep '^Trained on' "$folder/out")"
 sed -i 's/^Trained on .*; by/Trained on another machine; by/; s/^| \[alike\].*/| [alike](#alike) | accuracy | 5 | | | | inside |/' "$RESULTS_PAGE"
 sed -i 's/^\(| Mixed precision in bf16 trains .* |\) not tested.*/\1 tried | **confirmed** |/' "$RESULTS_PAGE"
 another_day page alike worse

@@ -10,7 +10,7 @@ enum { SCRIPT_MOST = 1 << 20 }; // bytes: what is longer is no script that anybo
 
 static bool is_lua(const char *name) {
     const size_t length = strlen(name), ending = strlen(".lua");
-    return name[0] != '.' && length > ending && length < EXPERIMENT_NAME_SIZE &&
+    return name[0] != '.' && name[0] != '-' && length > ending && length < EXPERIMENT_NAME_SIZE &&
            strcmp(name + length - ending, ".lua") == 0;
 }
 

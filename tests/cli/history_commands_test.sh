@@ -115,6 +115,18 @@ run show 1 --db "$folder/long.db"
 expect_out '^layer .* update  ms a step$'
 end
 
+# Of each step while few come in a second, else of sums: neither is "the end" of thousands.
+begin "of what steps gradients were counted is told"
+expect_out '^Layers, their true gradients in steps [0-9]* to 3000 (2^'
+run show 1 --db "$folder/long.db" --what-if
+expect_out '^From the exponents that were counted in steps [0-9]* to 3000\.'
+run run simple -p fp32 -d cpu --threads 1 --steps 3 --quiet --db "$folder/long.db"
+run show 2 --db "$folder/long.db"
+expect_out '^Layers, their true gradients in step 3 (2^'
+run report 2 --db "$folder/long.db" -o "$folder/report.html"
+grep -q 'their true gradients in step 3<' "$folder/report.html" || fail "the report tells other steps"
+end
+
 begin "a run is named by its number, its name, a beginning of it, @last"
 for typed in 4 last-one last @last @last:bf16; do
     run show "$typed" --json

@@ -173,6 +173,26 @@ static bool fill_measured(Store *store, const RunRecord *run, int layer, LayerSa
     return true;
 }
 
+const char *history_layer_steps(char text[HISTORY_STEPS_SIZE], const RunRecord *run,
+                                const LayerSample *samples) {
+    int64_t from = run->step, to = 0;
+    for (int i = 0; i < run->layer_count; i++) {
+        const int64_t last = samples[i].step + samples[i].width - 1;
+        if (samples[i].width == 0)
+            continue;
+        from = samples[i].step < from ? samples[i].step : from;
+        to = last > to ? last : to;
+    }
+    to = to < run->step ? to : run->step; // a sum may be of fewer than its width
+    if (to == 0)
+        snprintf(text, HISTORY_STEPS_SIZE, "at the end");
+    else if (from == to)
+        snprintf(text, HISTORY_STEPS_SIZE, "in step %lld", (long long)to);
+    else
+        snprintf(text, HISTORY_STEPS_SIZE, "in steps %lld to %lld", (long long)from, (long long)to);
+    return text;
+}
+
 bool history_read_layers(Store *store, const RunRecord *run, LayerSample *samples, Error *error) {
     bool done = store_read_layers_at(store, run->id, run->step, samples, run->layer_count, error);
     for (int i = 0; done && i < run->layer_count; i++)

@@ -40,6 +40,13 @@ const char *history_precision_style(const Terminal *terminal, const char *precis
 bool history_read_layers(Store *store, const RunRecord *run, LayerSample *samples,
                          Error *error) MUST_CHECK;
 
+enum { HISTORY_STEPS_SIZE = 64 };
+
+// "in step 500" or "in steps 449 to 500": of what steps they are, which are summed where many come
+// in a second; "at the end" where there are none.
+const char *history_layer_steps(char text[HISTORY_STEPS_SIZE], const RunRecord *run,
+                                const LayerSample *samples);
+
 // Readings in words, each into the caller's buffer; what is unknown is a dash.
 const char *history_reading(char text[TEXT_SIZE], double value, int digits);
 const char *history_size(char text[TEXT_SIZE], int64_t bytes);

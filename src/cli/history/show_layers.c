@@ -147,10 +147,10 @@ static bool print_layers(const ShowPage *page, const RunRecord *run, const Shown
         counted = factors.is_known ? factors.of : counted;
         put_layer(table, page, &run->layers[i], &samples[i], &factors, &bins, has_broken);
     }
-    char title[128];
+    char title[128], steps[HISTORY_STEPS_SIZE];
     if (bins.count > 0)
-        snprintf(title, sizeof title, "Layers, their true gradients at the end (2^%d to 2^%d)",
-                 bins.first + LAYER_LOWEST_EXPONENT,
+        snprintf(title, sizeof title, "Layers, their true gradients %s (2^%d to 2^%d)",
+                 history_layer_steps(steps, run, samples), bins.first + LAYER_LOWEST_EXPONENT,
                  bins.first + bins.width * bins.count - 1 + LAYER_LOWEST_EXPONENT);
     else
         snprintf(title, sizeof title, "Layers");

@@ -196,20 +196,22 @@ static bool print_all(const ShowPage *page, const Asked *asked, Error *error) {
 }
 
 static void print_notes(const Asked *asked) {
-    char words[1100], scale[TEXT_SIZE];
+    char words[1100], scale[TEXT_SIZE], steps[HISTORY_STEPS_SIZE];
+    history_layer_steps(steps, asked->run, asked->samples);
     snprintf(
         words, sizeof words,
-        "At the end, step %" PRId64 ", from the exponents that were counted. Formats without "
+        "From the exponents that were counted %s. Formats without "
         "a scale of their own are at the loss scale %s; fp8, e4m3 and e5m2 at that which takes "
         "the largest number to theirs, as current scaling does. In formats of blocks it hangs "
         "on which numbers are neighbours, which no histogram knows: what is said holds for "
         "numbers mixed by chance%s. These are gradients of weights, which scaled formats "
         "round only as factors of products.",
-        asked->run->step, text_number(scale, asked->scale, 6),
-        asked->layer < 0 ? "; `--what-if=LAYER` has the bounds, and loss scales that suit this step"
-                         : ", and \"by order\" are the bounds; no element saturates, as scales "
-                           "are large enough for the largest (scales=floor: some do). A loss scale "
-                           "that suits one step may be too large, or too small, for another");
+        steps, text_number(scale, asked->scale, 6),
+        asked->layer < 0
+            ? "; `--what-if=LAYER` has the bounds, and loss scales that suit these gradients"
+            : ", and \"by order\" are the bounds; no element saturates, as scales "
+              "are large enough for the largest (scales=floor: some do). A loss scale "
+              "that suits one step may be too large, or too small, for another");
     putchar('\n');
     cli_print_wrapped(words, 0);
 }

@@ -66,7 +66,9 @@ static void put_layers(FILE *out, const RunRecord *run, const LayerSample *sampl
                 first = bin < first ? bin : first;
                 last = bin > last ? bin : last;
             }
-    fputs("<h3>Layers: their true gradients at the end</h3>\n", out);
+    char steps[HISTORY_STEPS_SIZE];
+    fprintf(out, "<h3>Layers: their true gradients %s</h3>\n",
+            history_layer_steps(steps, run, samples));
     html_begin_table(out, titles);
     for (int i = 0; i < run->layer_count; i++)
         put_layer(out, run, i, &samples[i], first, last);
@@ -229,7 +231,7 @@ static void write_environment(FILE *out, const RunRecord *run) {
 }
 
 static void write_head(FILE *out, const RunRecord *run) {
-    char steps[TEXT_SIZE], skipped[TEXT_SIZE], time[TEXT_SIZE];
+    char steps[HISTORY_STEPS_SIZE], skipped[TEXT_SIZE], time[TEXT_SIZE];
     fputs("<p>", out);
     html_format(out,
                 "%s, in %s on %s (%s), %d thread%s, seed %" PRId64

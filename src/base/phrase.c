@@ -41,6 +41,11 @@ void phrase_add(Phrase *phrase, const char *format, ...) {
     phrase->text[phrase->used] = 0;
 }
 
+void phrase_add_joint(Phrase *phrase, int index, int count, const char *last) {
+    if (index > 0)
+        phrase_add(phrase, "%s", index == count - 1 ? last : ", ");
+}
+
 void phrase_add_word(Phrase *phrase, const char *word) {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 "_-+=.,/:@^%";

@@ -319,13 +319,10 @@ static bool judge_group(Comparison *comparison, const CompareSide *side,
     say_orders(&text, comparison, side, baseline);
     if (parts->count == 0)
         phrase_add(&text, "cannot be held against %s: nothing is known of both", baseline->label);
-    for (int i = 0; i < parts->count; i++)
-        phrase_add(&text, "%s%s",
-                   i == 0                 ? ""
-                   : i < parts->count - 1 ? ", "
-                   : parts->count > 2     ? ", and "
-                                          : " and ",
-                   parts->text[i]);
+    for (int i = 0; i < parts->count; i++) {
+        phrase_add_joint(&text, i, parts->count, parts->count > 2 ? ", and " : " and ");
+        phrase_add(&text, "%s", parts->text[i]);
+    }
     phrase_add(&text, ".");
     free(parts);
     return true;

@@ -109,12 +109,10 @@ void parameter_list_choices(const char *choices, char *text, size_t size) {
     Word words[MOST_CHOICES];
     const int count = split(choices, words);
     Phrase list = phrase_begin(text, size);
-    for (int i = 0; i < count; i++)
-        phrase_add(&list, "%s%.*s",
-                   i == 0           ? ""
-                   : i == count - 1 ? " or "
-                                    : ", ",
-                   words[i].length, words[i].start);
+    for (int i = 0; i < count; i++) {
+        phrase_add_joint(&list, i, count, " or ");
+        phrase_add(&list, "%.*s", words[i].length, words[i].start);
+    }
 }
 
 void parameter_turn(const char *choices, const char *text, int by, char *turned, size_t size) {

@@ -94,11 +94,11 @@ static void all_that_cannot_be_told_are_named(void) {
     add(all, "fp16", 0.8, 0.9, 0.9);
     eval_verdict(all, text, sizeof text);
     CHECK_CONTAINS(text, "Whether bf16 is worth it cannot be told: ");
-    CHECK_CONTAINS(text, "the same accuracy. Nor can it of fp16.");
+    CHECK_CONTAINS(text, "the same accuracy. Nor can it be told of fp16.");
     add(all, "fp8", 0.8, 0.9, 0.5); // loses too much
     add(all, "int8", 0.9, 0.9, 0.9);
     eval_verdict(all, text, sizeof text);
-    CHECK_CONTAINS(text, "the same accuracy. Nor can it of fp16 and int8.");
+    CHECK_CONTAINS(text, "the same accuracy. Nor can it be told of fp16 and int8.");
 }
 
 // Of two that rounds do not tell apart the lighter, whichever of them was faster this time.

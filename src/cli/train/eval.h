@@ -8,7 +8,7 @@
 #include "cli/cli.h"
 #include "run/evaluation.h"
 
-enum { EVAL_MOST_FORMATS = 32, EVAL_NAME_SIZE = 32, EVAL_VERDICT_SIZE = 320 };
+enum { EVAL_MOST_FORMATS = 32, EVAL_NAME_SIZE = 32, EVAL_VERDICT_SIZE = 640 };
 
 typedef struct Evaluated { // in one format
     char precision[EVAL_NAME_SIZE];

@@ -139,19 +139,16 @@ static const Evaluated *open_one(const Evaluations *all, EvalGain *most) {
     return found;
 }
 
-// "Nor can it of bf16, fp16 and int8."
+// " Nor can it be told of bf16, fp16 and int8."
 static void add_other_open(Phrase *phrase, const Evaluations *all, const Evaluated *told) {
     int left = 0, count = 0;
     for (int i = 0; i < all->count; i++)
         left += &all->formats[i] != told && is_open(all, &all->formats[i]);
     for (int i = 0; i < all->count; i++)
         if (&all->formats[i] != told && is_open(all, &all->formats[i])) {
-            phrase_add(phrase, "%s%s",
-                       count == 0          ? " Nor can it of "
-                       : count == left - 1 ? " and "
-                                           : ", ",
-                       all->formats[i].precision);
-            count++;
+            phrase_add(phrase, "%s", count == 0 ? " Nor can it be told of " : "");
+            phrase_add_joint(phrase, count++, left, " and ");
+            phrase_add(phrase, "%s", all->formats[i].precision);
         }
     if (count > 0)
         phrase_add(phrase, ".");

@@ -79,7 +79,7 @@ end
 
 local function model_of(p) return UNet(p.width) end
 
--- What `mpbench eval` and `mpbench scan` go through, who make no volumes of their own.
+-- What `mpbench eval` and `mpbench scan` go through, which make no volumes of their own.
 local function data_of(p)
     local function loader(count)
         local x, truth = volumes(count, p.size)

@@ -53,7 +53,7 @@ typedef struct LuaExperimentInfo {
     char about[256];
     struct {
         RecordParameter usual;
-        char value[64];                       // as Lua writes it
+        char value[PARAMETER_CHOICE_SIZE];    // as Lua writes it
         char choices[PARAMETER_CHOICES_SIZE]; // with blanks between them; "": any text
     } parameters[LUA_INFO_PARAMETERS];        // with their defaults
     int parameter_count;

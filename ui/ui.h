@@ -16,12 +16,13 @@ typedef struct UiExperiment {
     char about[200]; // one line
     struct {
         RecordParameter usual;                // the default
-        char value[64];                       // as --set would give it
+        char value[PARAMETER_CHOICE_SIZE];    // as --set would give it
         char choices[PARAMETER_CHOICES_SIZE]; // of a text, with blanks between them; "": any
     } parameters[UI_MOST_PARAMETERS];
     int parameter_count;
     bool is_own;       // a script beside the user, by the name of its file
     bool is_described; // all but the name is there
+    int64_t changed;   // when the script was, as it was described; in the host's own count
 } UiExperiment;
 
 typedef struct UiHost { // what a room above does for the screen
@@ -32,6 +33,10 @@ typedef struct UiHost { // what a room above does for the screen
     // What one says of itself, which takes a hundredth of a second, and three of them where its
     // script never ends.
     void (*describe_experiment)(void *context, UiExperiment *experiment);
+    // Whether its script was written anew since.
+    bool (*has_changed)(void *context, const UiExperiment *experiment);
+    // Whether a run or a scan of that script is of this experiment.
+    bool (*is_of_script)(void *context, const UiExperiment *experiment, const char *script);
     // The text of one, freed with free(); NULL on failure.
     char *(*read_experiment)(void *context, const char *name, Error *error);
     // Whether --loss-scale takes it, and loss_scale= with it: a number or a preset's name.

@@ -226,6 +226,14 @@ static int run_parse_parameter_call(lua_State *L) {
     return 1;
 }
 
+// choice_limits(): the most bytes that a parameter's choice has, and all of them with blanks
+// between
+static int run_choice_limits_call(lua_State *L) {
+    lua_pushinteger(L, PARAMETER_CHOICE_SIZE - 1);
+    lua_pushinteger(L, PARAMETER_CHOICES_SIZE - 1);
+    return 2;
+}
+
 // A fork that begins where the epochs are over trains nothing, however many steps it was to have.
 static void refuse_empty_fork(lua_State *L, Session *session) {
     const Run *run = session->run;
@@ -241,12 +249,13 @@ static void refuse_empty_fork(lua_State *L, Session *session) {
     bind_error(L, "%s", session->refusal.text);
 }
 
-// plan(total steps, epochs): what the whole run will take; 0 where unknown
+// plan(total steps [, epochs]): what the whole run will take; 0 where unknown
 static int run_plan_call(lua_State *L) {
     Session *session = session_of(L);
     Run *run = session->run;
     run->total_steps = bind_integer(L, "plan", 1, "steps");
-    run->epochs = bind_integer(L, "plan", 2, "epochs");
+    if (!lua_isnoneornil(L, 2))
+        run->epochs = bind_integer(L, "plan", 2, "epochs");
     if (run->step_limit > 0 && (run->total_steps == 0 || run->step_limit < run->total_steps))
         run->total_steps = run->step_limit;
     refuse_empty_fork(L, session);
@@ -266,6 +275,7 @@ const BindFunction bind_declare_functions[] = {
     {"options", run_options_call, NULL},
     {"add_parameter", run_parameter_call, NULL},
     {"parse_parameter", run_parse_parameter_call, NULL},
+    {"choice_limits", run_choice_limits_call, NULL},
     {"plan", run_plan_call, NULL},
     {0},
 };

@@ -72,12 +72,17 @@ end
 -- A parameter that is one of a few texts is declared as their list, the usual one first: as words with
 -- blanks between them, in which the command line and the launch form keep them.
 local function joined_choices(name, choices)
-    local most, seen, left = 159, {}, 0
+    local one, all = engine.choice_limits() -- bytes of one, and of all with the blanks
+    local seen, left = {}, 0
     for _ in pairs(choices) do left = left + 1 end
     for i, choice in ipairs(choices) do
         if type(choice) ~= "string" or not choice:find "^[%w_./-]+$" or seen[choice] then
             engine.fail(("params.%s: choices are different texts of letters, digits and _ . / -, got %s as number %d")
                 :format(name, strict.shown(choice), i))
+        end
+        if #choice > one then
+            engine.fail(("params.%s: choices of up to %d bytes are possible, got %s"):format(name, one,
+                strict.shown(choice)))
         end
         seen[choice], left = true, left - 1
     end
@@ -86,7 +91,10 @@ local function joined_choices(name, choices)
             name))
     end
     local joined = table.concat(choices, " ")
-    if #joined > most then engine.fail(("params.%s: choices of %d bytes in all are possible"):format(name, most)) end
+    if #joined > all then
+        engine.fail(("params.%s: choices of up to %d bytes in all, with the blanks between them, are possible"):format(
+            name, all))
+    end
     return joined
 end
 
@@ -214,8 +222,8 @@ end)
 method("scaler", "", function() return engine.run_scaler() end)
 -- How many steps the loop will take, for the progress and the time that is left.
 method("plan", "steps", function(_, steps)
-    whole(steps, "run:plan: steps", 1)
-    engine.plan(steps, 0)
+    whole(steps == nil and "nil" or steps, "run:plan: steps")
+    engine.plan(steps)
 end)
 method("checkpoint", "", function() engine.checkpoint() end)
 method("event", "text", function(_, text) engine.event(tostring(text)) end)
@@ -405,7 +413,7 @@ function train(spec)
     if engine.scan() then return scan.run(spec, run) end
     if not spec.run then return run_declared(spec, run) end
     local steps, batch = rawget(params, "steps"), rawget(params, "batch")
-    if math.type(steps) == "integer" then engine.plan(steps, 0) end
+    if math.type(steps) == "integer" then engine.plan(steps) end
     -- Data that no loader counts: as many as the parameters say a step takes.
     if math.type(batch) == "integer" then engine.samples_a_step(batch) end
     call("run", spec.run, run)

@@ -161,8 +161,11 @@ static void print_usual(const LuaExperimentInfo *info, int which) {
     char choices[2 * PARAMETER_CHOICES_SIZE];
     parameter_list_choices(info->parameters[which].choices, choices, sizeof choices);
     cli_print_outside(stdout, info->parameters[which].value);
-    if (choices[0])
-        printf(" (%s)", choices); // letters and digits
+    if (choices[0]) {
+        fputs(" (", stdout);
+        cli_print_outside(stdout, choices);
+        putchar(')');
+    }
     putchar('\n');
 }
 

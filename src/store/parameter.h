@@ -4,7 +4,7 @@
 
 #include "store/record.h"
 
-enum { PARAMETER_CHOICES_SIZE = 160 };
+enum { PARAMETER_CHOICE_SIZE = 64, PARAMETER_CHOICES_SIZE = 160 }; // of one, and of all
 
 // `parameter` comes with its default and leaves with what `text` says, of the same kind. A text is
 // one of `choices`, which have blanks between them, or any where that is empty. A number is read

@@ -48,6 +48,11 @@ begin "help tells what a parameter may be"
 run help scalers
 expect_status 0
 expect_out '^  strategy  *run (run, follow, mean or clipping)$'
+sed 's/^return mp.experiment/local e = mp.experiment/' "$folder/sized.lua" >"$folder/changed.lua"
+echo 'e.parameter_choices.size = "\27]0;x" return e' >>"$folder/changed.lua"
+run help "$folder/changed.lua"
+expect_status 0
+! grep -q "$(printf '\033')" "$folder/out" || fail "an escape reaches the terminal"
 end
 
 begin "choices that cannot be told apart are refused where they are declared"
@@ -65,7 +70,12 @@ refused '{ "a", "a" }' 'choices are different texts'
 refused '{ "a", "b c" }' 'choices are different texts'
 refused '{ "a", "" }' 'choices are different texts'
 refused '{ "a", 2 }' 'choices are different texts .* got 2 as number 2'
-refused '{ "a", ("b"):rep(200) }' 'choices of 159 bytes in all'
+refused '{ "a", ("b"):rep(64) }' 'choices of up to 63 bytes are possible'
+refused '{ ("a"):rep(63), ("b"):rep(63), ("c"):rep(32) }' 'choices of up to 159 bytes in all'
+sed 's|{ "small", "medium", "paper" }|{ ("a"):rep(63), ("b"):rep(63), ("c"):rep(31) }|' "$folder/sized.lua" \
+    >"$folder/long.lua"
+run run "$folder/long.lua" --quiet --no-history --set "size=$(printf 'b%.0s' $(seq 63))"
+expect_status 0
 refused 'print' 'a number, string, boolean or list of strings expected, got function'
 end
 
@@ -77,11 +87,15 @@ expect_status 0
 run show @last
 expect_out "steps  *7 of 7:"
 run run "$folder/planned.lua" --quiet --steps 3
+expect_status 0
 run show @last
 expect_out "steps  *3 of 3:"
 sed 's/plan(7)/plan(0)/' "$folder/planned.lua" >"$folder/wrong.lua"
 run run "$folder/wrong.lua" --quiet
 expect_error 1 "run:plan: steps: a positive whole number expected, got 0"
+sed 's/plan(7)/plan()/' "$folder/planned.lua" >"$folder/wrong.lua"
+run run "$folder/wrong.lua" --quiet
+expect_error 1 "run:plan: steps: a positive whole number expected, got nil"
 end
 
 exit "$failures"

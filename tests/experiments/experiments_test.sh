@@ -64,7 +64,30 @@ for experiment in gpt resnet unet3d; do
     expect_status 0
     run eval @last -p bf16 --quick --json
     expect_status 0
+    expect_out '"\(bits_per_character\|accuracy\|dice\)":[0-9]'
     is_within "$(value_of loss)" 0 5 || fail "$experiment: a loss of $(value_of loss)"
+done
+end
+
+if [ -n "${MPBENCH_SOAK:-}" ]; then
+    begin "and it is scanned"
+    for experiment in gpt resnet unet3d; do
+        run scan "$experiment" --formats bf16 --seeds 1 --again
+        expect_status 0
+        expect_out "^Kept as scan "
+    done
+    end
+fi
+
+begin "loops that say how many steps they take, take as many"
+for planned in "resnet --set limit=600 --set width=4 --set every=1000 --epochs 1" \
+    "masters --set limit=640 --set width=16 --epochs 2" "accumulate --set limit=1024 --set width=16 --epochs 2" \
+    "intervene --set steps=7"; do
+    # shellcheck disable=SC2086 # words
+    run run $planned -p fp32 --threads 2 --quiet
+    expect_status 0
+    run show @last
+    expect_out 'steps  *\([0-9,]*\) of \1:'
 done
 end
 

@@ -191,15 +191,8 @@ static void fields_are_gone_through_while_values_are_typed(void) {
 static void brackets_are_clicked(void) {
     open_home(120, 36);
     press("\t" KEY_RIGHT KEY_RIGHT, "‹ fp32 ›");
-    const char *text = shown_text(&shown);
-    int row = 1;
-    for (const char *at = text, *mark = strstr(text, "‹ fp32"); at < mark; at++)
-        row += *at == '\n';
-    char click[64];
-    snprintf(click, sizeof click, "\x1b[<0;16;%dM\x1b[<0;16;%dm", row, row);
-    press(click, "‹ auto ›");
-    snprintf(click, sizeof click, "\x1b[<0;23;%dM\x1b[<0;23;%dm", row, row);
-    press(click, "‹ fp32 ›");
+    click_row_of("‹ fp32", 16, "‹ auto ›");
+    click_row_of("‹ auto", 23, "‹ fp32 ›");
     leave();
 }
 

@@ -91,12 +91,26 @@ static void a_parameter_of_a_few_texts_is_turned_through(void) {
     press(KEY_LEFT, "‹ clipping ›");
     press("f", "no key of the form");
     expect("‹ clipping ›");
+    click_row_of("‹ clipping", 16, "‹ mean ›");
+    click_row_of("‹ mean", 23, "‹ clipping ›");
+    press("\x7f", "‹ run ›"); // the default
     leave();
 }
 
 static const char own_script[] =
     "local mp = require \"mp\"\n"
     "return mp.experiment { name = \"mine\", about = \"written by hand\", run = function(run)\n"
+    "    local net = run:model(mp.nn.Linear(2, 1))\n"
+    "    local opt = mp.optim.SGD(net:parameters(), { lr = 0.1 })\n"
+    "    net(mp.ones(1, 2)):sum():backward()\n"
+    "    opt:step()\n"
+    "end }\n";
+
+// The same with a parameter more.
+static const char grown_script[] =
+    "local mp = require \"mp\"\n"
+    "return mp.experiment { name = \"mine\", about = \"written by hand\",\n"
+    "    params = { level = { \"low\", \"high\" } }, run = function(run)\n"
     "    local net = run:model(mp.nn.Linear(2, 1))\n"
     "    local opt = mp.optim.SGD(net:parameters(), { lr = 0.1 })\n"
     "    net(mp.ones(1, 2)):sum():backward()\n"
@@ -113,15 +127,22 @@ static void write_file(const char *path, const char *text) {
 static void scripts_of_the_folder_come_first_and_train(void) {
     static const char *const nothing[] = {NULL};
     const char *environment[] = {database, "MPBENCH_GPU=/nowhere", NULL};
-    char before[4096], own[TEST_FOLDER_SIZE];
+    char before[4096], shipped[4200], own[TEST_FOLDER_SIZE];
     CHECK(getcwd(before, sizeof before) && test_folder_make(own, sizeof own) && chdir(own) == 0);
+    snprintf(shipped, sizeof shipped, "%s/experiments/simple.lua", before);
     write_file("mine.lua", own_script);
     write_file("config.lua", "return { colours = 16 }\n");
+    write_file("-p.lua", own_script); // would be an option
+    CHECK(symlink(shipped, "linked.lua") == 0);
     unlink(history_path);
     shown_start(&shown, 120, 36, environment, nothing);
     expect("▸mine.lua      written by hand");
     CHECK(!strstr(shown_text(&shown), "config.lua"));
+    CHECK(!strstr(shown_text(&shown), "-p.lua") && !strstr(shown_text(&shown), "linked.lua"));
     press("\r", "enter trains");
+    press("9\r", "seed"); // no parameter yet
+    write_file("mine.lua", grown_script);
+    press(KEY_DOWN, "‹ low ›"); // read anew
     press("\r", "#1 mine-1");
     leave();
     CHECK(chdir(before) == 0);

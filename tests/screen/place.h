@@ -73,6 +73,18 @@ static inline void press(const char *keys, const char *text) {
     expect(text);
 }
 
+// A click in that column, of the row in which the mark stands.
+static inline void click_row_of(const char *mark, int column, const char *part) {
+    const char *text = shown_text(&shown), *found = strstr(text, mark);
+    char keys[64];
+    int row = 1;
+    CHECK_MESSAGE(found != NULL, "%s is not there:\n%s", mark, text);
+    for (const char *at = text; found && at < found; at++)
+        row += *at == '\n';
+    snprintf(keys, sizeof keys, "\x1b[<0;%d;%dM\x1b[<0;%d;%dm", column, row, column, row);
+    press(keys, part);
+}
+
 static inline void open_demo(void) {
     static const char *const environment[] = {"MPBENCH_SCREEN_CLOCK=" SCREEN_CLOCK, NULL};
     static const char *const arguments[] = {"--demo", NULL};

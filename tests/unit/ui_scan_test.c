@@ -55,6 +55,11 @@ static bool list_experiments(void *context, UiExperiment **list, int *count, Err
     return true;
 }
 
+static bool is_of_script(void *context, const UiExperiment *experiment, const char *script) {
+    (void)context;
+    return strstr(script, experiment->name) != NULL;
+}
+
 // ---- a scan -------------------------------------------------------------------------------------
 
 enum { UNITS = 4, FORMATS = 2 };
@@ -119,8 +124,10 @@ static Store *make_history(int cells) {
 static void open_screen(Store *store) {
     static const char *const precisions[] = {"auto", "fp32", NULL};
     static const char *const scales[] = {"dynamic", NULL};
-    static const UiHost host = {
-        .list_experiments = list_experiments, .precisions = precisions, .loss_scales = scales};
+    static const UiHost host = {.list_experiments = list_experiments,
+                                .is_of_script = is_of_script,
+                                .precisions = precisions,
+                                .loss_scales = scales};
     static const UiOptions options = {.database = ""};
     ui = calloc(1, sizeof *ui);
     ui->host = &host;

@@ -169,7 +169,9 @@ static const char *home_label(const Ui *ui, Request request, const char *usual) 
 static const char *home_explain(PanelId panel) {
     switch (panel) {
     case PANEL_EXPERIMENTS:
-        return "What can be trained: each is a Lua script, read with e. Enter goes to the form "
+        return "What can be trained: each is a Lua script, read with e; those of the folder that "
+               "the screen "
+               "was started in come first. Enter goes to the form "
                "below "
                "it, and from there enter starts a run that lives on when the screen is closed.";
     case PANEL_LAUNCH:

@@ -31,8 +31,13 @@ static const char *const fixed_rows[FORM_FIXED] = {"format", "loss scale", "devi
 // The first picture is not to wait for it.
 const UiExperiment *home_experiment_at(const Home *home, int which) {
     UiExperiment *experiment = &home->experiments[which];
-    if (!experiment->is_described && home->looks != 1)
-        home->host->describe_experiment(home->host->context, experiment);
+    const UiHost *host = home->host;
+    const bool is_old = experiment->is_own && experiment->is_described &&
+                        host->has_changed(host->context, experiment);
+    if (is_old)
+        home->forms[which] = (LaunchForm){.row = 0}; // of parameters that may be others now
+    if ((!experiment->is_described || is_old) && home->looks != 1)
+        host->describe_experiment(host->context, experiment);
     return experiment;
 }
 
@@ -48,11 +53,12 @@ int home_find_experiment(const Home *home, const char *name, size_t length) {
     return -1;
 }
 
+// One's own scripts wait until the cursor is on them: at their top may be anything.
 bool home_describe_more(Home *home) {
     const double until = clock_seconds() + 0.05; // after which a key is waited for
     bool more = false;
     for (int i = 0; home->looks > 1 && i < home->experiment_count && clock_seconds() < until; i++)
-        if (!home->experiments[i].is_described)
+        if (!home->experiments[i].is_described && !home->experiments[i].is_own)
             more = home_experiment_at(home, i)->is_described;
     return more;
 }
@@ -103,8 +109,11 @@ void home_draw_experiments(Ui *ui, Area area, bool focused) {
             break;
         bool here = i == home->experiment;
         area_put(inside, 0, row, style_of(INK_ACCENT), here && focused ? GLYPH_CURSOR : ' ');
-        area_outside(inside, 1, row, NAME - 1, here ? style_bold(INK_BRIGHT) : style_of(INK_TEXT),
-                     home->experiments[i].name);
+        const Style style = here ? style_bold(INK_BRIGHT) : style_of(INK_TEXT);
+        if (home->experiments[i].is_own) // which often differ in their endings alone
+            area_text_middle(inside, 1, row, NAME - 2, style, home->experiments[i].name);
+        else
+            area_outside(inside, 1, row, NAME - 1, style, home->experiments[i].name);
         area_outside(inside, NAME, row, inside.width - NAME, style_of(INK_DIM),
                      home->experiments[i].about);
         if (here)
@@ -356,6 +365,9 @@ bool home_launch_key(Ui *ui, int key) {
     int row = home_form(home)->row;
     if (begins_value(home, row, key)) {
         ask_value(ui, (char[]){(char)key, 0});
+    } else if (parameter_choices(home, row)[0] &&
+               (key == KEY_CODE_BACKSPACE || key == KEY_CODE_DELETE)) {
+        home_form(home)->values[row - FORM_FIXED][0] = 0; // the default
     } else if (takes_text(home, row) && (key == KEY_CODE_BACKSPACE || key == KEY_CODE_DELETE)) {
         ask_value(ui, "");
     } else if (takes_text(home, row) && key == '=') {
@@ -458,7 +470,8 @@ void home_click_launch(Ui *ui, int column, int row, MouseAction action) {
     bool is_left = column - BORDER >= VALUE_COLUMN && column - BORDER < VALUE_COLUMN + 2;
     if (at == ROW_LAYERS && again)
         home_layers_open(ui);
-    else if (at < ROW_SEED && (again || is_left || is_right_bracket(ui, at, column - BORDER)))
+    else if (has_brackets(home, at) && at != ROW_LAYERS &&
+             (again || is_left || is_right_bracket(ui, at, column - BORDER)))
         turn(ui, is_left ? -1 : 1);
     else if (again) {
         const char *value = home_form_value(ui, at, &is_default);

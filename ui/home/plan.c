@@ -4,20 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/phrase.h"
 #include "store/parameter.h"
 #include "store/runs.h"
 #include "ui/home/home.h"
 
 enum { MOST_LISTED = 400, MOST_READ = 40 };
-
-// "fashion_cnn" of ".../fashion_cnn.lua", or "mine.lua" of ".../mine.lua": what a run was started
-// by, whatever its script calls it.
-static bool is_of(const RunRecord *run, const UiExperiment *experiment) {
-    char end[sizeof experiment->name + 8];
-    snprintf(end, sizeof end, "/%s%s", experiment->name, experiment->is_own ? "" : ".lua");
-    size_t length = strlen(run->script_path), tail = strlen(end);
-    return length >= tail && strcmp(run->script_path + length - tail, end) == 0;
-}
 
 static bool is_equal(const RecordParameter *a, const RecordParameter *b) {
     switch (a->kind) {
@@ -67,8 +59,8 @@ static double seconds_of(Ui *ui, const UiExperiment *experiment, const LaunchFor
         return (double)NAN;
     for (int i = 0; i < run_count && left > 0; i++) {
         RunRecord run = {.id = 0};
-        bool is_whole =
-            runs[i].status == RUN_FINISHED && runs[i].parent == 0 && is_of(&runs[i], experiment);
+        bool is_whole = runs[i].status == RUN_FINISHED && runs[i].parent == 0 &&
+                        ui->host->is_of_script(ui->host->context, experiment, runs[i].script_path);
         if (!is_whole)
             continue;
         left--;
@@ -99,13 +91,11 @@ static void write_time(char *text, size_t size, double seconds) {
 
 void home_ask_plan(Ui *ui, const HomePlan *plan, void (*start)(Ui *ui, const char *text)) {
     char list[64] = "", question[MESSAGE_SIZE];
-    size_t used = 0;
-    for (int i = 0; i < plan->count; i++)
-        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s",
-                                 i == 0                 ? ""
-                                 : i == plan->count - 1 ? " and "
-                                                        : ", ",
-                                 plan->precisions[i]);
+    Phrase formats = phrase_begin(list, sizeof list);
+    for (int i = 0; i < plan->count; i++) {
+        phrase_add_joint(&formats, i, plan->count, " and ");
+        phrase_add(&formats, "%s", plan->precisions[i]);
+    }
     double seconds =
         plan->seeds * seconds_of(ui, plan->experiment, plan->form, plan->precisions, plan->count);
     int length = snprintf(question, sizeof question, "train %.63s %d times, ",

@@ -91,11 +91,11 @@ static int choice_named(const char *const *choices, const char *name) {
     return 0;
 }
 
-// As the form names it: the file's name, and without its ending where it ships.
-static int find_experiment(const Home *home, const char *path) {
-    const char *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
-    const int own = home_find_experiment(home, base, strlen(base));
-    return own >= 0 ? own : home_find_experiment(home, base, strcspn(base, "."));
+static int find_experiment(const Home *home, const char *script) {
+    for (int i = 0; i < home->experiment_count; i++)
+        if (home->host->is_of_script(home->host->context, &home->experiments[i], script))
+            return i;
+    return -1;
 }
 
 // Parameters that the scan was given.

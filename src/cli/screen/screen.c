@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -39,7 +40,35 @@ static bool list_experiments(void *context, UiExperiment **list, int *count, Err
     return experiments || error_fail(error, ERROR_MEMORY, "no memory to list the experiments");
 }
 
+// Of its file, in nanoseconds; 0: there is none.
+static int64_t changed_at(const UiExperiment *experiment) {
+    struct stat status;
+    return experiment->is_own && stat(experiment->name, &status) == 0
+               ? (int64_t)status.st_mtim.tv_sec * 1000000000 + status.st_mtim.tv_nsec
+               : 0;
+}
+
+static bool has_changed(void *context, const UiExperiment *experiment) {
+    (void)context;
+    return changed_at(experiment) != experiment->changed;
+}
+
+// By its name, wherever it was installed then, unless it is one's own of that name.
+static bool is_of_script(void *context, const UiExperiment *experiment, const char *script) {
+    (void)context;
+    char end[sizeof experiment->name + 8], subject[EXPERIMENT_NAME_SIZE];
+    if (experiment->is_own)
+        return own_scripts_is(experiment->name, script);
+    const size_t length = strlen(script);
+    const size_t tail = (size_t)snprintf(end, sizeof end, "/%s.lua", experiment->name);
+    if (length < tail || strcmp(script + length - tail, end) != 0)
+        return false;
+    const char *base = strrchr(script, '/') + 1;
+    return !own_scripts_is(base, script) || experiment_subject(script, subject) == subject;
+}
+
 static void take_info(UiExperiment *experiment, const LuaExperimentInfo *info) {
+    experiment->parameter_count = 0;
     snprintf(experiment->about, sizeof experiment->about, "%.*s", (int)sizeof experiment->about - 1,
              info->about);
     for (int i = 0; i < info->parameter_count && i < UI_MOST_PARAMETERS; i++) {
@@ -58,6 +87,7 @@ static void describe_for_screen(void *context, UiExperiment *experiment) {
     char path[EXPERIMENT_PATH_SIZE];
     Error failure = {0};
     LuaExperimentInfo *info = malloc(sizeof *info);
+    experiment->changed = changed_at(experiment);
     if (!info)
         snprintf(experiment->about, sizeof experiment->about, "no memory to read it");
     else if (experiment_find(experiment->name, path, sizeof path, &failure) &&
@@ -192,6 +222,8 @@ bool screen_open(Cli *cli, const char *run, const ScreenDemo *demo, Error *error
     const UiHost ui_host = {.program = host->program,
                             .list_experiments = list_experiments,
                             .describe_experiment = describe_for_screen,
+                            .has_changed = has_changed,
+                            .is_of_script = is_of_script,
                             .read_experiment = read_experiment,
                             .check_loss_scale = check_loss_scale,
                             .check_recipe = check_recipe,

@@ -49,7 +49,10 @@ run help scalers
 expect_status 0
 expect_out '^  strategy  *run (run, follow, mean or clipping)$'
 sed 's/^return mp.experiment/local e = mp.experiment/' "$folder/sized.lua" >"$folder/changed.lua"
-echo 'e.parameter_choices.size = "\27]0;x" return e' >>"$folder/changed.lua"
+cat >>"$folder/changed.lua" <<'LUA'
+e.parameter_choices.size = "\27]0;x"
+return e
+LUA
 run help "$folder/changed.lua"
 expect_status 0
 ! grep -q "$(printf '\033')" "$folder/out" || fail "an escape reaches the terminal"

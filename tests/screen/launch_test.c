@@ -117,6 +117,18 @@ static const char grown_script[] =
     "    opt:step()\n"
     "end }\n";
 
+// And with another.
+static const char wider_script[] =
+    "local mp = require \"mp\"\n"
+    "return mp.experiment { name = \"mine\", about = \"written by hand\",\n"
+    "    params = { band = { \"wide\", \"narrow\" }, level = { \"low\", \"high\" } }, run = "
+    "function(run)\n"
+    "    local net = run:model(mp.nn.Linear(2, 1))\n"
+    "    local opt = mp.optim.SGD(net:parameters(), { lr = 0.1 })\n"
+    "    net(mp.ones(1, 2)):sum():backward()\n"
+    "    opt:step()\n"
+    "end }\n";
+
 static void write_file(const char *path, const char *text) {
     FILE *file = fopen(path, "we");
     CHECK(file && fputs(text, file) >= 0);
@@ -140,9 +152,12 @@ static void scripts_of_the_folder_come_first_and_train(void) {
     CHECK(!strstr(shown_text(&shown), "config.lua"));
     CHECK(!strstr(shown_text(&shown), "-p.lua") && !strstr(shown_text(&shown), "linked.lua"));
     press("\r", "enter trains");
-    press("9\r", "seed"); // no parameter yet
     write_file("mine.lua", grown_script);
-    press(KEY_DOWN, "‹ low ›"); // read anew
+    expect("‹ low ›"); // read anew, without a key
+    press(KEY_DOWN KEY_DOWN KEY_DOWN KEY_DOWN KEY_DOWN KEY_DOWN KEY_DOWN KEY_RIGHT, "‹ high ›");
+    write_file("mine.lua", wider_script);
+    expect("‹ wide ›"); // which was chosen stays where it is possible
+    expect("‹ high ›");
     press("\r", "#1 mine-1");
     leave();
     CHECK(chdir(before) == 0);

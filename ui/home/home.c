@@ -79,6 +79,7 @@ static bool home_refresh(Ui *ui, double seconds) {
     home->since_preview += seconds;
     if (home->since_read >= read_every) {
         changed = home_read_runs(ui);
+        changed |= home->experiment_count > 0 && home_is_old(home, home->experiment);
         home->since_read = 0;
     }
     home_open_awaited(ui);

@@ -111,6 +111,7 @@ void home_click_experiment(Ui *ui, int row, MouseAction action);
 void home_click_launch(Ui *ui, int column, int row, MouseAction action);
 const UiExperiment *home_experiment(const Home *home); // under the cursor; NULL: there is none
 const UiExperiment *home_experiment_at(const Home *home, int which);
+bool home_is_old(const Home *home, int which); // its script was written anew
 // The number of that of this name, `length` bytes of it; -1: there is none.
 int home_find_experiment(const Home *home, const char *name, size_t length);
 // What they say of themselves is read behind the first picture, a few a look. True: some was.

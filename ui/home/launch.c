@@ -28,16 +28,39 @@ static const char *const fixed_rows[FORM_FIXED] = {"format", "loss scale", "devi
 
 // ---- experiments --------------------------------------------------------------------------------
 
+bool home_is_old(const Home *home, int which) {
+    const UiExperiment *experiment = &home->experiments[which];
+    return experiment->is_own && experiment->is_described &&
+           home->host->has_changed(home->host->context, experiment);
+}
+
+// What was typed stays with the parameters that still take it.
+static void describe_anew(const Home *home, int which) {
+    UiExperiment *experiment = &home->experiments[which];
+    const UiExperiment was = *experiment;
+    LaunchForm *form = &home->forms[which];
+    const LaunchForm typed = *form;
+    home->host->describe_experiment(home->host->context, experiment);
+    memset(form->values, 0, sizeof form->values);
+    for (int i = 0; i < experiment->parameter_count; i++)
+        for (int k = 0; k < was.parameter_count; k++) {
+            RecordParameter parameter = experiment->parameters[i].usual;
+            if (typed.values[k][0] && strcmp(was.parameters[k].usual.name, parameter.name) == 0 &&
+                parameter_parse(&parameter, experiment->parameters[i].choices, typed.values[k],
+                                NULL))
+                memcpy(form->values[i], typed.values[k], sizeof form->values[i]);
+        }
+    if (form->row >= FORM_FIXED + experiment->parameter_count)
+        form->row = 0;
+}
+
 // The first picture is not to wait for it.
 const UiExperiment *home_experiment_at(const Home *home, int which) {
     UiExperiment *experiment = &home->experiments[which];
-    const UiHost *host = home->host;
-    const bool is_old = experiment->is_own && experiment->is_described &&
-                        host->has_changed(host->context, experiment);
-    if (is_old)
-        home->forms[which] = (LaunchForm){.row = 0}; // of parameters that may be others now
-    if ((!experiment->is_described || is_old) && home->looks != 1)
-        host->describe_experiment(host->context, experiment);
+    if (home->looks != 1 && home_is_old(home, which))
+        describe_anew(home, which);
+    else if (home->looks != 1 && !experiment->is_described)
+        home->host->describe_experiment(home->host->context, experiment);
     return experiment;
 }
 

@@ -191,7 +191,8 @@ static bool refine_difference(Store *store, const Comparison *comparison, Compar
     const CompareCurve *a = &comparison->losses[baseline->members[0]];
     const CompareCurve *b = &comparison->losses[side->partner];
     CompareDivergence *found = &side->divergence;
-    if (a->count == 0 || b->count == 0 || side->partner == baseline->members[0])
+    if (a->count == 0 || b->count == 0 || side->partner == baseline->members[0] ||
+        !compare_is_one_experiment(comparison, side, baseline))
         return true;
     bool is_exact = found->is_known && found->different_width <= 1;
     for (int i = 0; i < a->count && is_exact; i++)

@@ -127,6 +127,14 @@ run report 2 --db "$folder/long.db" -o "$folder/report.html"
 grep -q 'their true gradients in step 3<' "$folder/report.html" || fail "the report tells other steps"
 end
 
+begin "trainings of two experiments part at no step"
+run run underflow -p fp32 -d cpu --threads 1 --steps 5 --quiet --db "$folder/long.db"
+run compare 1 3 --db "$folder/long.db"
+expect_status 0
+expect_out 'are of two experiments'
+expect_no_out 'other bits from step'
+end
+
 begin "a run is named by its number, its name, a beginning of it, @last"
 for typed in 4 last-one last @last @last:bf16; do
     run show "$typed" --json

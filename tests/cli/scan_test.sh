@@ -350,7 +350,7 @@ done
 run show scan:last
 expect_out '^all layers in .* speed  *spread '
 expect_out '^trained on .* speed  *spread '
-expect_out '^Speeds are medians of rounds'
+expect_out '^Speeds are medians of what rounds'
 end
 
 # A batch takes long or not, whatever it is computed in.

@@ -41,6 +41,17 @@ static void put_cell(Table *table, const Terminal *terminal, const ScanRecord *s
     table_put(table, text, style);
 }
 
+static const double least_told = 0.001; // of what a layer loses
+
+static bool loses_any(const ScanRecord *scan) {
+    bool any = false;
+    for (int unit = 0; unit < scan->unit_count; unit++)
+        for (int f = 0; f < scan->format_count; f++)
+            any = any || scan->cells[unit][f].flushed > least_told ||
+                  scan->cells[unit][f].overflowed > least_told;
+    return any;
+}
+
 static bool print_units(const Terminal *terminal, const ScanRecord *scan, Error *error) {
     TableColumn columns[SCAN_MOST_FORMATS + 6] = {
         {"layer", false, 0, 40}, {"kept in fp32 as", false, 8, 0}, {"numbers", true, 9, 0}};
@@ -69,10 +80,10 @@ static bool print_units(const Terminal *terminal, const ScanRecord *scan, Error 
         }
         char loses[2 * TEXT_SIZE] = "", share[TEXT_SIZE];
         put_percent(share, flushed);
-        if (flushed > 0.001)
+        if (flushed > least_told)
             snprintf(loses, sizeof loses, "%s flushed", share);
         put_percent(share, beyond);
-        if (beyond > 0.001) {
+        if (beyond > least_told) {
             const size_t used = strlen(loses);
             snprintf(loses + used, sizeof loses - used, "%s%s beyond", used > 0 ? ", " : "", share);
         }
@@ -235,9 +246,9 @@ static void say_progress(const ScanRecord *scan, char text[SCAN_VERDICT_SIZE]) {
 }
 
 static const char rounds_told[] =
-    "Speeds are medians of rounds through all formats in turn; spread is between what they lie in "
-    "95 "
-    "of 100 cases. What it leaves open cannot be told, and what differs by less than 5 % is as "
+    "Speeds are medians of what rounds through all formats in turn each found, not ratios of the "
+    "times beside them; spread is between what they lie in 95 of 100 cases. What it leaves open "
+    "cannot be told, and what differs by less than 5 % is as "
     "fast: memory decides then, and damage.";
 
 // Layers in such a format round the factors of products alone: what else there is stays as it is
@@ -274,7 +285,7 @@ bool scan_print(const Cli *cli, const ScanRecord *scan, Error *error) {
              scan->batches, 100 * scan->tolerance, scan->device, scan->threads,
              scan->threads == 1 ? "" : "s");
     cli_print_wrapped(text, 0);
-    if (scan->format_count > 1)
+    if (scan->format_count > 1 && loses_any(scan))
         cli_print_wrapped(
             "Of what a layer loses, flushed and beyond are each the most of all formats.", 0);
     if (scan->pass_round_count[scan->format_count] > 0)

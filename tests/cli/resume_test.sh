@@ -98,6 +98,10 @@ begin "a format in which nothing trains is refused before the parent is trained 
 status=$?
 expect_error 3 'int8: for evaluation alone'
 [ "$(wc -l <"$folder/err")" -eq 1 ] || fail "$(head -n 1 "$folder/err")"
+"$mpbench" fork 1 --at 61 --layer '*=int8' >"$folder/out" 2>"$folder/err"
+status=$?
+expect_error 3 'int8: for evaluation alone'
+[ "$(wc -l <"$folder/err")" -eq 1 ] || fail "$(head -n 1 "$folder/err")"
 end
 
 begin "what no run takes is refused before the parent is trained again"

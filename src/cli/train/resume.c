@@ -224,7 +224,14 @@ static bool check_beginning(const Past *past, int64_t step, Error *error) {
 // nothing trains in is refused before.
 static bool check_precision(const Cli *cli, const Past *past, Error *error) {
     const char *device = cli->run.device ? cli->run.device : past->record.device;
-    return !cli->run.precision || training_check_precision(cli->run.precision, device, error);
+    bool done = !cli->run.precision || training_check_precision(cli->run.precision, device, error);
+    for (int i = 0; i < past->own_layer_count && done; i++) {
+        const LayerPrecision own = past->own_layers[i].precision;
+        const char *name = own == LAYER_AUTO ? "" : format_name(layer_precision_format(own));
+        if (precision_is_untrained(name))
+            done = training_check_precision(name, device, error);
+    }
+    return done;
 }
 
 // Likewise what its --set says.

@@ -226,8 +226,7 @@ static int run_parse_parameter_call(lua_State *L) {
     return 1;
 }
 
-// choice_limits(): the most bytes that a parameter's choice has, and all of them with blanks
-// between
+// choice_limits(): the most bytes of a parameter's choice, and of all of them with their blanks
 static int run_choice_limits_call(lua_State *L) {
     lua_pushinteger(L, PARAMETER_CHOICE_SIZE - 1);
     lua_pushinteger(L, PARAMETER_CHOICES_SIZE - 1);

@@ -222,8 +222,8 @@ end)
 method("scaler", "", function() return engine.run_scaler() end)
 -- How many steps the loop will take, for the progress and the time that is left.
 method("plan", "steps", function(_, steps)
-    whole(steps == nil and "nil" or steps, "run:plan: steps")
-    engine.plan(steps)
+    if steps == nil then engine.fail "run:plan: steps: a positive whole number expected, got nil" end
+    engine.plan(whole(steps, "run:plan: steps"))
 end)
 method("checkpoint", "", function() engine.checkpoint() end)
 method("event", "text", function(_, text) engine.event(tostring(text)) end)

@@ -15,8 +15,8 @@ typedef struct Phrase {
 // Empties the text, of which there is room for `size` bytes, at least 1.
 Phrase phrase_begin(char *text, size_t size);
 __attribute__((format(printf, 2, 3))) void phrase_add(Phrase *phrase, const char *format, ...);
-// What stands before the item `index` of `count`: nothing, ", " or, before the last, `last`: " and
-// ".
+// What stands before one of `count` items: nothing before the first, ", ", and `last` before the
+// last, such as " and ".
 void phrase_add_joint(Phrase *phrase, int index, int count, const char *last);
 // One word of a command, as a shell reads it: in quotes where it must be.
 void phrase_add_word(Phrase *phrase, const char *word);

@@ -81,8 +81,8 @@ static bool parse_integer(RecordParameter *parameter, const char *text, Error *e
 
 enum { MOST_CHOICES = PARAMETER_CHOICES_SIZE / 2 };
 
-typedef struct Word {
-    const char *start; // NULL: there is none
+typedef struct Word { // of the choices, which go on behind it
+    const char *start;
     int length;
 } Word;
 

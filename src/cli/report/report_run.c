@@ -231,7 +231,7 @@ static void write_environment(FILE *out, const RunRecord *run) {
 }
 
 static void write_head(FILE *out, const RunRecord *run) {
-    char steps[HISTORY_STEPS_SIZE], skipped[TEXT_SIZE], time[TEXT_SIZE];
+    char steps[TEXT_SIZE], skipped[TEXT_SIZE], time[TEXT_SIZE];
     fputs("<p>", out);
     html_format(out,
                 "%s, in %s on %s (%s), %d thread%s, seed %" PRId64

@@ -248,8 +248,8 @@ static void say_progress(const ScanRecord *scan, char text[SCAN_VERDICT_SIZE]) {
 static const char rounds_told[] =
     "Speeds are medians of what rounds through all formats in turn each found, not ratios of the "
     "times beside them; spread is between what they lie in 95 of 100 cases. What it leaves open "
-    "cannot be told, and what differs by less than 5 % is as "
-    "fast: memory decides then, and damage.";
+    "cannot be told, and what differs by less than 5 % is as fast: memory decides then, and "
+    "damage.";
 
 // Layers in such a format round the factors of products alone: what else there is stays as it is
 // beneath them.

@@ -2,6 +2,7 @@
 // away from what they type.
 #define _GNU_SOURCE // prlimit
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "store/runs.h"
@@ -137,6 +138,8 @@ static void write_file(const char *path, const char *text) {
 }
 
 static void scripts_of_the_folder_come_first_and_train(void) {
+    static const char *const left_out[] = {"config.lua", "-p.lua",   "hidden.lua",
+                                           "linked.lua", "lost.lua", "folder.lua"};
     static const char *const nothing[] = {NULL};
     const char *environment[] = {database, "MPBENCH_GPU=/nowhere", NULL};
     char before[4096], shipped[4200], own[TEST_FOLDER_SIZE];
@@ -145,12 +148,14 @@ static void scripts_of_the_folder_come_first_and_train(void) {
     write_file("mine.lua", own_script);
     write_file("config.lua", "return { colours = 16 }\n");
     write_file("-p.lua", own_script); // would be an option
-    CHECK(symlink(shipped, "linked.lua") == 0);
+    write_file(".hidden.lua", own_script);
+    CHECK(symlink(shipped, "linked.lua") == 0 && symlink("nowhere", "lost.lua") == 0);
+    CHECK(mkdir("folder.lua", 0700) == 0);
     unlink(history_path);
     shown_start(&shown, 120, 36, environment, nothing);
     expect("▸mine.lua      written by hand");
-    CHECK(!strstr(shown_text(&shown), "config.lua"));
-    CHECK(!strstr(shown_text(&shown), "-p.lua") && !strstr(shown_text(&shown), "linked.lua"));
+    for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++)
+        CHECK_MESSAGE(!strstr(shown_text(&shown), left_out[i]), "%s is listed", left_out[i]);
     press("\r", "enter trains");
     write_file("mine.lua", grown_script);
     expect("‹ low ›"); // read anew, without a key

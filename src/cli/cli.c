@@ -236,7 +236,7 @@ static bool find_command(Cli *cli, Error *error) {
     const char *meant = cli_command_called(wanted);
     if (nearest.best || meant)
         return error_fail(error, ERROR_USAGE, "%.60s: no such command; did you mean %s?", wanted,
-                          nearest.best ? nearest.best : meant);
+                          meant ? meant : nearest.best);
     char group[256];
     if (experiment_group(wanted, group, sizeof group))
         return error_fail(error, ERROR_USAGE,

@@ -198,7 +198,9 @@ static bool fail_unknown(const char *wanted, Nearest *nearest, Error *error) {
     ExperimentFile *files = experiment_list(&count);
     for (int i = 0; files && i < count; i++)
         nearest_offer(nearest, files[i].name);
-    const char *meant = nearest->best ? nearest->best : cli_command_called(wanted);
+    const char *meant = cli_command_called(wanted);
+    if (!meant)
+        meant = nearest->best;
     if (meant)
         error_fail(error, ERROR_USAGE,
                    "help: %.60s: no such command, topic or experiment; did you mean %s?", wanted,

@@ -125,6 +125,10 @@ end
 begin "misspelt names are answered with the nearest"
 run rnu x
 expect_usage_error "rnu.*did you mean run?"
+run runs # as others call it, though run is near
+expect_usage_error "runs.*did you mean ls?"
+run help runs
+expect_usage_error "runs.*did you mean ls?"
 run run --stepz 3 "$tiny"
 expect_usage_error "did you mean --steps?"
 run run "$tiny" -d cuda:1

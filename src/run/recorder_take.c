@@ -171,7 +171,8 @@ static bool take_step(RecorderIntake *intake, const PutStep *put, Error *error) 
     return take_value(intake, names[OWN_SCALE], put->step, put->scale, error) &&
            (!put->has_norm ||
             take_value(intake, names[OWN_GRADIENT_NORM], put->step, put->norm, error)) &&
-           take_value(intake, names[OWN_STEP_SECONDS], put->step, put->seconds, error);
+           (isnan(put->seconds) || // it is not known
+            take_value(intake, names[OWN_STEP_SECONDS], put->step, put->seconds, error));
 }
 
 static bool take(RecorderIntake *intake, const void *record, Error *error) {

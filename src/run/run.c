@@ -286,8 +286,26 @@ double run_clock(const Run *run) {
     return run_clock_at((const RunState *)run, clock_seconds());
 }
 
+// As a stop (see stop_signal), these are of the process. How many there were.
+static atomic_int breaks;
+
+void run_note_break(void) {
+    atomic_fetch_add(&breaks, 1);
+}
+
+bool run_leave_out_break(RunState *state, double now) {
+    const int all = atomic_load(&breaks);
+    if (state->clock_runs && all != state->breaks_seen) {
+        state->run.training_seconds -= run_clock_at(state, now) - state->step_clock;
+        state->step_has_break = true;
+    }
+    state->breaks_seen = all;
+    return state->step_has_break;
+}
+
 bool run_pause_clock(Run *run) {
     bool ran = run_state(run)->clock_runs;
+    (void)run_leave_out_break(run_state(run), clock_seconds());
     if (ran)
         run_drop_sample(run_state(run)); // what comes now is no step's
     run->engine->lookout.is_on = false;

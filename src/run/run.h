@@ -4,8 +4,8 @@
 // (which belong to the script), and is told by the binding when a step ends. At that boundary it
 // counts, applies queued changes of precision, looks for reasons to stop, and calls the observer.
 // It keeps a summary of every series; whole series are the history's business (store/), which
-// observes. One thread drives it; only run_request_stop may be called from elsewhere, signal
-// handlers included.
+// observes. One thread drives it; only run_request_stop and run_note_break may be called from
+// elsewhere, signal handlers included.
 #pragma once
 
 #include <stdatomic.h>
@@ -272,3 +272,6 @@ bool run_is_to_stop(const Run *run); // by an order or a signal; any thread
 // Async-signal-safe; any thread. The step in progress is finished.
 void run_request_stop(int signal_number);
 int run_stop_requested(void); // the signal, or 0; run_request_stop(0) takes a request back
+// The process was stopped from outside (Ctrl-Z) and goes on: nobody knows for how long, so the step
+// in progress counts and has no time. Async-signal-safe; any thread.
+void run_note_break(void);

@@ -48,7 +48,7 @@ typedef struct StepNote {
     int64_t step;
     NotedPoint points[RUN_MAX_PENDING];
     int point_count;
-    double seconds; // that it took, on the clock of the steps
+    double seconds; // that it took, on the clock of the steps; NaN: unknown
     OptimizerNote optimizers[RUN_MAX_OPTIMIZERS];
     NotedScale scales[RUN_MAX_OPTIMIZERS];
     int optimizer_count;
@@ -228,6 +228,8 @@ typedef struct RunState { // a Run is the first member of one
     bool clock_runs;
     double step_clock;         // what it said at the end of the step before
     double first_step_seconds; // on the clock: it made primitives and filled caches
+    int breaks_seen;           // of the process
+    bool step_has_break;       // since the end of the step before, while the clock ran
     bool reached_limit;
     bool knows_layers; // those that --layer names were looked for
     RunSampler sampler;
@@ -255,6 +257,9 @@ static inline RunState *run_state(Run *run) {
 
 int64_t run_wall_ms(void);
 double run_clock_at(const RunState *state, double now); // what run_clock says then
+// Leaves out what went since the last step ended if the process was stopped in between; whether a
+// step is in progress of which some was left out so.
+bool run_leave_out_break(RunState *state, double now);
 // Facts that are the same for every run here.
 void run_look_around(Run *run);
 // Those that may change: how the scale grows, and what recording costs.

@@ -75,9 +75,13 @@ static bool add_scales(RunState *state, StepNote *note, Error *error) {
 
 static bool add_step(RunState *state, StepNote *note, double now, Error *error) {
     Run *run = &state->run;
+    const bool has_break = run_leave_out_break(state, now);
     double clock = run_clock_at(state, now);
-    note->seconds = clock - state->step_clock;
+    note->seconds = has_break ? (double)NAN : clock - state->step_clock;
     state->step_clock = clock;
+    state->step_has_break = false;
+    if (has_break)
+        run_drop_sample(state); // its times are none of the layers' either
     note->optimizer_count = run->optimizer_count;
     note->scaler = run->scaler;
     note->has_sample = run_end_sample(state);

@@ -57,6 +57,28 @@ sed -n 's/.*"step_seconds","step":\([0-9]*\),"value":\(.*\)}/\1 \2/p' "$folder/o
               exit !(before > 0 && trained > 0.9 * before) }' >"$folder/err" || fail "$(cat "$folder/err")"
 end
 
+# Two seconds of it; where the steps themselves took as much, the machine did.
+begin "a run that was stopped by Ctrl-Z is as fast as its steps were"
+"$mpbench" run "$folder/epochs.lua" --threads 1 --set epochs=100000 --set width=512 --name held --quiet >"$folder/out" 2>&1 &
+worker=$!
+workers="$workers $worker"
+has_trained() { [ "0$(says held steps)" -gt "$1" ]; }
+wait_until 20 has_trained 20 || fail "held does not train"
+kill -STOP "$worker"
+sleep 2
+kill -CONT "$worker"
+wait_until 20 has_trained "$(($(says held steps) + 20))" || fail "held does not go on"
+kill -INT "$worker"
+wait "$worker"
+"$mpbench" export held --format jsonl >"$folder/out"
+sed -n 's/.*"step_seconds","step":\([0-9]*\),"value":\(.*\)}/\1 \2/p' "$folder/out" |
+    awk -v speed="$(says held steps_per_s)" -v steps="$(says held steps)" '
+        $1 > 1 { timed++; sum += $2; if ($2 > most) most = $2 }
+        END { print timed " of " steps " steps timed, the longest " most " s; " speed " steps/s, by steps " timed / sum
+              exit !(timed >= steps - 3 && timed < steps && most < 1.5 && speed > 0.8 * timed / sum) }' >"$folder/err" ||
+    fail "$(cat "$folder/err")"
+end
+
 begin "a run has no checkpoint past its end to go on from"
 "$mpbench" show whole --json >"$folder/before"
 for words in "resume whole --at 41" "resume whole --at 5000" "resume whole --at 5000 --weights-only" \

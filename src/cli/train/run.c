@@ -33,12 +33,19 @@ static void on_signal(int number) {
     errno = before;
 }
 
+static void on_continue(int number) {
+    (void)number;
+    run_note_break();
+}
+
 void training_catch_signals(void) {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         sigaction(numbers[i], &action, NULL);
+    action.sa_handler = on_continue;
+    sigaction(SIGCONT, &action, NULL);
     // Whoever read our output may go: that ends no training.
     action.sa_handler = SIG_IGN;
     sigaction(SIGPIPE, &action, NULL);

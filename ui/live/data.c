@@ -136,6 +136,9 @@ static bool record_look(Ui *ui, Live *live, bool *changed, Error *error) {
         return false;
     }
     *changed = *changed || !data->is_known || !looks_alike(&data->record, &record);
+    if (!data->is_known || record.status != RUN_RUNNING)
+        live->recent.count = 0; // what is seen first, or after a pause, is no speed
+    live->late_rate = recent_rate(&live->recent, record.step, live->watched);
     record_clear(&data->record);
     data->record = record;
     data->is_known = true;
@@ -412,6 +415,7 @@ bool live_data_look(Ui *ui, Live *live, double seconds) {
     Error error;
     bool changed = live->moved || live_map_is_resized(ui, live), is_new = !data->is_known;
     changed = live_profile_is_measured(live) || changed;
+    live->watched += seconds;
     live->unread += seconds;
     live->others_age += seconds;
     live->measured_age += seconds;

@@ -38,8 +38,9 @@ static Ink describe_state(const Live *live, bool brief, char *text, size_t size)
         describe_past(live, brief, text, size);
         return INK_WARN;
     }
-    double left = run->steps_per_s > 0 && run->total_steps > run->step
-                      ? (double)(run->total_steps - run->step) / run->steps_per_s
+    double rate = live->late_rate > 0 ? live->late_rate : run->steps_per_s;
+    double left = rate > 0 && run->total_steps > run->step
+                      ? (double)(run->total_steps - run->step) / rate
                       : NAN;
     if (run->status == RUN_RUNNING && !run->stale && isfinite(left)) {
         snprintf(text, size, "%s left", word_time(left).text);

@@ -5,6 +5,7 @@
 // snapshot without asking anybody. The cursor is one for all panels. Main thread.
 #pragma once
 
+#include "base/recent.h"
 #include "compare/factor_shares.h"
 #include "compare/pace.h"
 #include "compare/what_if.h"
@@ -157,6 +158,9 @@ typedef struct Live {
     int64_t replayed_ms;             // the clock when it went on last
     bool moved;                      // the view changed since the last look
     double others_age;               // seconds since the other runs were looked for
+    double watched;                  // seconds that this screen was looked at
+    Recent recent;                   // of the run's steps, on the clock of `watched`
+    double late_rate;                // steps a second; 0: unknown
     double unread;                   // seconds since the record was read
     double measured_age;             // seconds since times and updates of layers were read
     char complaint[ERROR_TEXT_SIZE]; // said last, so that it is said once

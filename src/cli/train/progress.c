@@ -192,10 +192,9 @@ static void add_twin(Line *line, const TwinReport *report) {
                  text_count(number, first->step), first->layer[0] ? first->layer : "the loss");
 }
 
-static void compose(Line *line, const Run *run, bool live) {
+static void compose(Line *line, const Run *run, double rate, bool live) {
     enum { SIZE = sizeof line->segments[0].text };
     char number[TEXT_SIZE], total[TEXT_SIZE];
-    double rate = run_steps_per_second(run);
     const RunSeries *loss = run_series(run, "loss");
     if (!loss && run->series_count > 0)
         loss = &run->series[0];
@@ -279,7 +278,9 @@ static void on_step(void *context, const Run *run) {
     if (!is_due(progress))
         return;
     Line line = {.count = 0};
-    compose(&line, run, progress->terminal.is_terminal);
+    double late = recent_rate(&progress->recent, run->step, run_clock(run));
+    compose(&line, run, late > 0 ? late : run_steps_per_second(run),
+            progress->terminal.is_terminal);
     draw(progress, &line);
 }
 

@@ -6,6 +6,7 @@
 // A ProgressView is the caller's, from progress_begin to progress_end; the thread of the run calls.
 #pragma once
 
+#include "base/recent.h"
 #include "cli/print/terminal.h"
 #include "run/run.h"
 
@@ -14,6 +15,7 @@ typedef struct ProgressView {
     bool quiet;       // nothing but what the script prints
     bool has_line;    // a live line stands on the terminal
     double next_draw; // clock_seconds
+    Recent recent;
     int out;          // standard error, opened so that no write waits; -1: it is written as it is
     char *rest;       // of a line that was taken in part; or NULL
     size_t rest_length;

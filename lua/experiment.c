@@ -1,5 +1,7 @@
 #include "lua/experiment.h"
 
+#include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -187,6 +189,16 @@ static void take_refusal(const Error *refusal, Error *error) {
         *error = *refusal;
 }
 
+// A loop of the script's own is left there, as an error would; the usual one ends with a result.
+static void tell_of_limit(Run *run) {
+    char text[EVENT_TEXT_SIZE];
+    snprintf(text, sizeof text,
+             "the script was left at step %" PRId64
+             ", the last that was asked for (--steps): what it does after its loop was not done",
+             run->step);
+    run_tell(run, EVENT_LIFE, "", (double)NAN, text);
+}
+
 bool lua_run_experiment(Run *run, const char *path, const LuaRunOptions *options, Error *error) {
     Session session = {.run = run,
                        .engine = run->engine,
@@ -231,7 +243,10 @@ bool lua_run_experiment(Run *run, const char *path, const LuaRunOptions *options
     const char *traceback = lua_vm_traceback(vm);
     if (!done && options->traceback && options->print && traceback[0])
         options->print(options->context, traceback, strlen(traceback));
-    run_finish(run, !done || (was_cut && run_is_to_stop(run)) ? error : NULL);
+    const bool is_stopped = was_cut && run_is_to_stop(run);
+    if (done && was_cut && !is_stopped)
+        tell_of_limit(run);
+    run_finish(run, !done || is_stopped ? error : NULL);
     session.finished = true;
     run->checkpointer = (RunCheckpointer){NULL, NULL};
     session.engine->lookout.place = NULL;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/load.h"
 #include "base/memory.h"
 #include "kernel/allocator.h"
 #include "run/recorder_private.h"
@@ -42,6 +43,17 @@ static void tell_ways(Run *run) {
              "computes \"%s\" and no longer \"%s\", which this processor lacks: results part from "
              "those before in their last bits",
              now, run->options->ways);
+    run_tell(run, EVENT_LIFE, "", (double)NAN, text);
+}
+
+static void tell_threads(Run *run) {
+    const int threads = run->device->threads, processors = load_processors();
+    char text[128];
+    if (threads <= processors)
+        return;
+    snprintf(text, sizeof text,
+             "%d threads on %d processor%s: they wait for each other, and steps are slower for it",
+             threads, processors, processors == 1 ? "" : "s");
     run_tell(run, EVENT_LIFE, "", (double)NAN, text);
 }
 
@@ -134,6 +146,7 @@ static const char *choose_scale(const Run *run, const Preset *preset, const RunL
 void run_announce(Run *run) {
     const Preset *preset = policy_preset(run->engine->policy);
     tell_ways(run);
+    tell_threads(run);
     if (run->precision_why[0]) {
         char text[256];
         snprintf(text, sizeof text, "precision auto: %s, since %s", preset->name,

@@ -494,4 +494,37 @@ expect_out "steps  *none: nothing was trained"
 [ "$(grep -c "^  vanish" "$folder/out")" -eq 1 ] || fail "vanish is told twice: $(cat "$folder/out")"
 end
 
+begin "a loop of one's own that --steps cuts is said to be cut"
+cut='the script was left at step 3, the last that was asked for (--steps): what it does after its loop was not done'
+cat >"$folder/own.lua" <<'LUA'
+local mp = require "mp"
+return mp.experiment { name = "own", params = { length = 30 }, run = function(run)
+    local net = run:model(mp.nn.Linear(4, 1))
+    local opt = mp.optim.SGD(net:parameters(), { lr = 0.1 })
+    for _ = 1, run.params.length do
+        net(mp.randn(8, 4)):mean():backward()
+        opt:step()
+    end
+    run:result { answer = 42 }
+end }
+LUA
+run run "$folder/own.lua" --steps 3
+expect_status 0
+expect_err "$cut"
+for words in "run simple --steps 3" "run $folder/own.lua --set length=2 --steps 3"; do
+    # shellcheck disable=SC2086 # words
+    run $words
+    expect_status 0
+    ! grep -q 'was left' "$folder/err" || fail "$words: $(cat "$folder/err")"
+done
+end
+
+begin "more threads than processors are told of"
+processors=$(getconf _NPROCESSORS_ONLN)
+run run simple --steps 2 --threads $((processors + 1))
+expect_err "$((processors + 1)) threads on $processors processors*: they wait for each other"
+run run simple --steps 2 --threads "$processors"
+! grep -q 'wait for each other' "$folder/err" || fail "$(cat "$folder/err")"
+end
+
 exit "$failures"

@@ -1,9 +1,9 @@
 // Starting what the form describes: one run, two side by side, a matrix.
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/load.h"
 #include "ui/home/home.h"
 
 // In the order of the form's rows; NULL: those of layers, which are several.
@@ -111,9 +111,9 @@ const char home_quick_name[] = "fashion_cnn";
 
 static void start_quick(Ui *ui, const char *text) {
     (void)text;
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    const int processors = load_processors();
     char threads[24];
-    snprintf(threads, sizeof threads, "%ld", processors > 1 ? processors / 2 : 1);
+    snprintf(threads, sizeof threads, "%d", processors > 1 ? processors / 2 : 1);
     home_await_none(ui);
     for (int i = 0; i < 2; i++) {
         HomeArguments arguments = {.count = 0};

@@ -4,9 +4,9 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/hash.h"
+#include "base/load.h"
 #include "base/text_stream.h"
 #include "cli/experiments.h"
 #include "cli/train/known_parameters.h"
@@ -181,8 +181,7 @@ Matrix *matrix_new(const Cli *cli, Error *error) {
         fail_memory(error);
         return NULL;
     }
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    int total = cli->run.threads > 0 ? cli->run.threads : processors > 0 ? (int)processors : 1;
+    int total = cli->run.threads > 0 ? cli->run.threads : load_processors();
     matrix->experiment = cli->operands[0];
     matrix->workers = cli->workers > 0 ? (int)(cli->workers < total ? cli->workers : total) : 1;
     matrix->threads = total / matrix->workers;

@@ -260,8 +260,9 @@ static const Command commands[] = {
      "it follows the reader's choice of dark or light, and prints. The first run is the baseline.",
      1, CLI_MAX_OPERANDS, command_report},
     {"rm", FOR_RM, "RUN [RUN ...]", "takes runs out of the history, with all their files",
-     "scan:N in place of a RUN takes that scan out; those of a run go with it.", 1,
-     CLI_MAX_OPERANDS, command_rm},
+     "A name is given whole here: a beginning of it is not enough. scan:N in place of a RUN takes\n"
+     "that scan out; those of a run go with it.",
+     1, CLI_MAX_OPERANDS, command_rm},
     {"tag", FOR_TAG, "RUN TAG", "gives a run a word to find it by; \"\" takes it away", NULL, 2, 2,
      command_tag},
     {"note", FOR_NOTE, "RUN TEXT", "keeps a text with a run", NULL, 2, CLI_MAX_OPERANDS,

@@ -28,20 +28,24 @@ static bool find_number(Store *store, const char *text, int64_t *id, Error *erro
     return query_end(&query, "the runs cannot be read", error);
 }
 
-// The run of that name; else all whose names begin so, of which there may be one.
-static bool find_name(Store *store, const char *text, int64_t *id, Error *error) {
+// The run of that name; else, where that will do, all whose names begin so, of which there may be
+// one.
+static bool find_name(Store *store, const char *text, bool takes_beginning, int64_t *id,
+                      Error *error) {
     char names[CANDIDATES * (RECORD_NAME_SIZE + 2)] = "";
     size_t used = 0;
     int count = 0;
     bool is_exact = false;
     Query query;
     if (!query_begin(&query, store,
-                     "SELECT id, name, name = ?1 FROM runs WHERE substr(name, 1, length(?1)) = ?1"
+                     "SELECT id, name, name = ?1 FROM runs WHERE name = ?1"
+                     " OR (?3 AND substr(name, 1, length(?1)) = ?1)"
                      " ORDER BY name <> ?1, id DESC LIMIT ?2",
                      error))
         return false;
     query_put_text(&query, text);
     query_put_integer(&query, CANDIDATES + 1);
+    query_put_integer(&query, takes_beginning);
     while (!is_exact && query_next(&query)) {
         char name[RECORD_NAME_SIZE];
         query_text(&query, 1, name, sizeof name);
@@ -159,6 +163,7 @@ static bool find_last(Store *store, const char *text, int64_t *id, Error *error)
 // In a damaged file the list of names may be what is lost.
 typedef struct NamedRun {
     const char *name;
+    bool takes_beginning;
     int64_t id;
 } NamedRun;
 
@@ -166,30 +171,45 @@ static bool is_named_so(void *context, RunRecord *record, bool *enough, Error *e
     (void)error;
     NamedRun *named = context;
     *enough = strcmp(record->name, named->name) == 0;
-    if (*enough || (named->id == 0 && strncmp(record->name, named->name, strlen(named->name)) == 0))
+    if (*enough || (named->takes_beginning && named->id == 0 &&
+                    strncmp(record->name, named->name, strlen(named->name)) == 0))
         named->id = record->id;
     return true;
 }
 
-static bool rescue_name(Store *store, const char *text, int64_t *id, Error *error) {
-    NamedRun named = {text, 0};
+static bool rescue_name(Store *store, const char *text, bool takes_beginning, int64_t *id,
+                        Error *error) {
+    NamedRun named = {text, takes_beginning, 0};
     if (!store_visit_runs(store, &(RunVisitor){&named, is_named_so}, error))
         return false;
     *id = named.id;
     return true;
 }
 
-bool store_find_run(Store *store, const char *text, int64_t *id, Error *error) {
+static bool find_run(Store *store, const char *text, bool takes_beginning, int64_t *id,
+                     Error *error) {
     *id = 0;
     if (!text[0])
         return error_fail(error, ERROR_USAGE, "no run is named: see mpbench ls");
     if (text[0] == '@')
         return find_last(store, text, id, error);
-    if (text[strspn(text, "0123456789")] == 0 && !find_number(store, text, id, error))
+    // A number that no run has (any more) is not meant as the beginning of another's name.
+    const bool is_number = text[strspn(text, "0123456789")] == 0;
+    takes_beginning = takes_beginning && !is_number;
+    if (is_number && !find_number(store, text, id, error))
         return false;
-    if (*id == 0 && !find_name(store, text, id, error))
+    if (*id == 0 && !find_name(store, text, takes_beginning, id, error))
         return false;
-    if (*id == 0 && store_losses(store) > 0 && !rescue_name(store, text, id, error))
+    if (*id == 0 && store_losses(store) > 0 &&
+        !rescue_name(store, text, takes_beginning, id, error))
         return false;
     return *id != 0 || fail_name(store, text, error);
+}
+
+bool store_find_run(Store *store, const char *text, int64_t *id, Error *error) {
+    return find_run(store, text, true, id, error);
+}
+
+bool store_find_whole_name(Store *store, const char *text, int64_t *id, Error *error) {
+    return find_run(store, text, false, id, error);
 }

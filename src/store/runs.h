@@ -18,9 +18,13 @@ bool store_update_run(Store *store, const RunRecord *record, Error *error) MUST_
 // gone reads as dead.
 bool store_read_run(Store *store, int64_t id, RunRecord *record, Error *error) MUST_CHECK;
 
-// RUN as people type it: a number, a unique name or a unique beginning of one, @last, @last:fp16
-// (the last run of that precision or status), @last:EXPERIMENT. ERROR_USAGE with the nearest name.
+// RUN as people type it: a number, a unique name or a unique beginning of one (that is not all
+// digits), @last, @last:fp16 (the last run of that precision or status), @last:EXPERIMENT.
+// ERROR_USAGE with the nearest name.
 bool store_find_run(Store *store, const char *text, int64_t *id, Error *error) MUST_CHECK;
+// The same, and a beginning is not enough: for what cannot be taken back, which once the run that
+// was meant is gone would take another whose name begins as its did.
+bool store_find_whole_name(Store *store, const char *text, int64_t *id, Error *error) MUST_CHECK;
 
 typedef struct RunFilter { // all that are set must hold
     const char *words;     // "status:failed precision:fp16 acc>0.9 tag:baseline cnn"; NULL: all

@@ -42,6 +42,22 @@ run show 5
 expect_error 2 "5"
 end
 
+begin "rm takes no other run for one that is gone"
+"$mpbench" run simple --quiet --steps 5 --name again >/dev/null
+"$mpbench" run simple --quiet --steps 5 --name again-2 >/dev/null
+"$mpbench" run simple --quiet --steps 5 --name 90th >/dev/null
+run rm again
+expect_out "^1 run removed: again[;,]"
+for gone in again 9 90; do
+    run rm $gone
+    expect_usage_error "$gone: no such run"
+done
+run tag 90 kept
+expect_usage_error "90: no such run"
+run rm again-2 90th
+expect_out "^2 runs removed: again-2, 90th[;,]"
+end
+
 begin "a run in progress is not removed"
 "$mpbench" run "$folder/endless.lua" --quiet --threads 1 --name busy >/dev/null 2>&1 &
 worker=$!

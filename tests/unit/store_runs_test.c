@@ -203,6 +203,20 @@ static int64_t found(Store *store, const char *text) {
     return id;
 }
 
+static void a_beginning_is_no_whole_name(void) {
+    Store *store = small_catalogue();
+    int64_t id;
+    CHECK_DONE(store_find_whole_name(store, "gpt-4", &id, &error));
+    CHECK_INT(id, 4);
+    CHECK_DONE(store_find_whole_name(store, "3", &id, &error));
+    CHECK_INT(id, 3);
+    CHECK_DONE(store_find_whole_name(store, "@last", &id, &error));
+    CHECK_INT(id, 4);
+    CHECK_REFUSED(store_find_whole_name(store, "gpt-", &id, &error), ERROR_USAGE, "no such run",
+                  "did you mean gpt-4");
+    store_close(store);
+}
+
 static void runs_are_found_as_people_type_them(void) {
     Store *store = small_catalogue();
     int64_t id;
@@ -224,6 +238,10 @@ static void runs_are_found_as_people_type_them(void) {
                   "fashion-cnn-3, fashion-cnn-2, fashion-cnn-1");
     CHECK_REFUSED(store_find_run(store, "fashion-cmn-1", &id, &error), ERROR_USAGE,
                   "did you mean fashion-cnn-1");
+    CHECK_REFUSED(store_find_run(store, "77", &id, &error), ERROR_USAGE, "77", "no such run");
+    snprintf(record.name, sizeof record.name, "77th");
+    CHECK_INT(add_run(store, record), 6);
+    CHECK_INT(found(store, "77t"), 6); // and a number is no beginning:
     CHECK_REFUSED(store_find_run(store, "77", &id, &error), ERROR_USAGE, "77", "no such run");
     CHECK_REFUSED(store_find_run(store, "99999999999999999999999", &id, &error), ERROR_USAGE,
                   "no such run");
@@ -434,6 +452,7 @@ int main(void) {
     RUN_TEST(wrong_filters_name_what_is_right);
     RUN_TEST(metrics_that_no_run_has_are_refused);
     RUN_TEST(runs_are_found_as_people_type_them);
+    RUN_TEST(a_beginning_is_no_whole_name);
     RUN_TEST(tags_and_notes_are_kept_or_refused);
     RUN_TEST(removing_a_run_removes_all_of_it);
     RUN_TEST(a_run_is_forgotten_where_nothing_came_of_it);

@@ -1,16 +1,21 @@
 // `mpbench rm`: takes runs out of the history, and then the files of their checkpoints; and scans.
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/cli.h"
 #include "cli/history/checkpoint_files.h"
 #include "cli/history/history.h"
 #include "cli/scan/kept.h"
+#include "store/runs.h"
 #include "store/worker.h"
+
+enum { SAID_NAMES = 4 };
 
 typedef struct Removal {
     int64_t runs[CLI_MAX_OPERANDS], scans[CLI_MAX_OPERANDS];
     int run_count, scan_count; // that were named
     int runs_removed, scans_removed;
+    char names[SAID_NAMES][RECORD_NAME_SIZE]; // of the first runs
     FilesRemoved files;
 } Removal;
 
@@ -21,6 +26,14 @@ static bool is_among(const int64_t *runs, int count, int64_t run) {
     return false;
 }
 
+static bool keep_name(Store *store, int64_t run, char name[RECORD_NAME_SIZE], Error *error) {
+    RunRecord record = {0};
+    const bool done = store_read_run(store, run, &record, error);
+    memcpy(name, record.name, RECORD_NAME_SIZE);
+    record_clear(&record);
+    return done;
+}
+
 // All are there, and idle, or none goes.
 static bool find_all(const Cli *cli, Store *store, Removal *removal, Error *error) {
     for (int i = 0; i < cli->operand_count; i++) {
@@ -29,11 +42,14 @@ static bool find_all(const Cli *cli, Store *store, Removal *removal, Error *erro
         int64_t *list = is_scan ? removal->scans : removal->runs, id;
         int *count = is_scan ? &removal->scan_count : &removal->run_count;
         if (is_scan ? !scan_find(store, operand, &id, error)
-                    : !store_find_run(store, operand, &id, error) ||
+                    : !store_find_whole_name(store, operand, &id, error) ||
                           !store_refuse_living(store, id, error))
             return false;
-        if (!is_among(list, *count, id))
-            list[(*count)++] = id;
+        if (is_among(list, *count, id))
+            continue;
+        if (!is_scan && *count < SAID_NAMES && !keep_name(store, id, removal->names[*count], error))
+            return false;
+        list[(*count)++] = id;
     }
     return true;
 }
@@ -87,6 +103,12 @@ static void print_removed(const Removal *removal) {
     if (scans > 0)
         printf("%s%d scan%s", runs > 0 ? " and " : "", scans, scans == 1 ? "" : "s");
     fputs(" removed", stdout);
+    for (int i = 0; i < runs && i < SAID_NAMES; i++) {
+        fputs(i > 0 ? ", " : ": ", stdout);
+        cli_print_outside(stdout, removal->names[i]);
+    }
+    if (runs > SAID_NAMES)
+        printf(" and %d more", runs - SAID_NAMES);
     if (files->count > 0)
         printf(", and %d file%s of %s", files->count, files->count == 1 ? "" : "s",
                text_bytes(size, (double)files->bytes));

@@ -7,6 +7,7 @@
 
 #include "base/nearest.h"
 #include "base/sanitize.h"
+#include "base/stops.h"
 #include "cli/experiments.h"
 #include "cli/print/terminal.h"
 #include "cli/print/wrap.h"
@@ -301,6 +302,7 @@ int cli_main(const Command *commands, int argc, char **argv) {
     }
     cli->commands = commands;
     cli->arguments = argv;
+    stops_put_off(); // until no lock of the history is held
     bool done = dispatch(cli, argc, argv, &error);
     // A result that could not be written is none: a full disk must not look like success.
     if (done && (fflush(stdout) != 0 || ferror(stdout)))

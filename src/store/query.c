@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/stops.h"
 #include "store/store_private.h"
 
 // Mostly the same literal asks again, whose address finds it; its text is compared all the same,
@@ -119,9 +120,26 @@ void query_put_blob(Query *query, const void *value, size_t size) {
                                     SQLITE_STATIC));
 }
 
+void store_hold(Store *store) {
+    if (!store->holds)
+        stops_hold();
+    store->holds = true;
+}
+
+void store_let_go(Store *store) {
+    if (!store->holds || !sqlite3_get_autocommit(store->db))
+        return;
+    for (int i = 0; i < store->statement_count; i++)
+        if (sqlite3_stmt_busy(store->statements[i].statement))
+            return;
+    store->holds = false;
+    stops_let();
+}
+
 bool query_next(Query *query) {
     if (query->code != SQLITE_OK)
         return false;
+    store_hold(query->store);
     int code = sqlite3_step(query->statement);
     if (code == SQLITE_ROW)
         return true;
@@ -199,6 +217,7 @@ int64_t query_changes(Query *query) {
 
 bool query_end(Query *query, const char *what, Error *error) {
     sqlite3_reset(query->statement);
+    store_let_go(query->store);
     if (query->code == SQLITE_OK)
         return true;
     if ((query->code & 0xff) == SQLITE_CORRUPT && rescue_lose(query->store))
@@ -207,12 +226,16 @@ bool query_end(Query *query, const char *what, Error *error) {
 }
 
 void query_drop(Query *query) {
-    if (query->statement)
-        sqlite3_reset(query->statement);
+    if (!query->statement)
+        return;
+    sqlite3_reset(query->statement);
+    store_let_go(query->store);
 }
 
 bool store_execute(Store *store, const char *sql, const char *what, Error *error) {
+    store_hold(store);
     int code = sqlite3_exec(store->db, sql, NULL, NULL, NULL);
+    store_let_go(store);
     return code == SQLITE_OK || store_fail(store, code, what, error);
 }
 
@@ -259,8 +282,9 @@ bool store_fail(Store *store, int code, const char *what, Error *error) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         return error_fail(error, ERROR_BUSY,
-                          "%s: another program has held %s for %.3g s: wait, or close it", what,
-                          path, store->wait_seconds);
+                          "%s: another program has held %s for %.3g s: wait, close it, or let "
+                          "it go on where it was stopped",
+                          what, path, store->wait_seconds);
     case SQLITE_NOTADB:
     case SQLITE_CORRUPT:
         store->is_damaged = true;

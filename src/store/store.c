@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/stops.h"
 #include "store/schema.h"
 #include "store/store_private.h"
 
@@ -147,7 +148,14 @@ static int wait_for_lock(void *context, int tries) {
         return 0;
     store->jitter = store->jitter * 1664525u + 1013904223u;
     long microseconds = 1000 + (long)(store->jitter >> 8) % 4000;
+    // Who waits for a transaction to begin holds nothing yet.
+    const bool has_begun = store->depth > 0 || !sqlite3_get_autocommit(store->db);
+    const bool lets_go = store->holds && !has_begun;
+    if (lets_go)
+        stops_let();
     nanosleep(&(struct timespec){.tv_nsec = microseconds * 1000}, NULL);
+    if (lets_go)
+        stops_hold();
     return 1;
 }
 
@@ -350,6 +358,8 @@ void store_close(Store *store) {
     for (int i = 0; i < store->statement_count; i++)
         sqlite3_finalize(store->statements[i].statement);
     sqlite3_close(store->db);
+    if (store->holds)
+        stops_let();
     free(store);
 }
 

@@ -44,6 +44,7 @@ struct Store {
     dev_t device; // of the file that was opened
     ino_t inode;
     int depth;       // of store_begin
+    bool holds;      // a lock of the file, as far as stops.h is told
     bool is_broken;  // a write or fsync failed: nothing is written any more
     bool is_damaged; // the file contradicts itself: nothing is written any more
     bool rescues;    // reads on past damage; the mode is STORE_READ
@@ -70,6 +71,10 @@ typedef struct Query {
     int code; // of SQLite: SQLITE_OK while all is well
     int next; // the next parameter
 } Query;
+
+// A lock is held from the first row on until what is read or written ends, or the transaction does.
+void store_hold(Store *store);
+void store_let_go(Store *store);
 
 bool query_begin(Query *query, Store *store, const char *sql, Error *error) MUST_CHECK;
 // The next parameter.

@@ -79,6 +79,25 @@ sed -n 's/.*"step_seconds","step":\([0-9]*\),"value":\(.*\)}/\1 \2/p' "$folder/o
     fail "$(cat "$folder/err")"
 end
 
+# Ctrl-Z comes at any moment; in the middle of a commit it would lock all others out.
+begin "a run that was stopped by Ctrl-Z holds no lock of the history"
+"$mpbench" run "$folder/epochs.lua" --threads 1 --set epochs=100000 --name stopped --quiet >/dev/null 2>&1 &
+worker=$!
+workers="$workers $worker"
+is_stopped() { [ "$(cut -d ' ' -f 3 "/proc/$worker/stat")" = T ]; }
+wait_until 20 is_running stopped 1 || fail "it does not train"
+for at in 1 2 3 4 5 6 7 8 9 10 11 12; do
+    sleep 0.0$at
+    kill -TSTP "$worker"
+    wait_until 5 is_stopped || fail "stop $at: it goes on"
+    "$mpbench" tag stopped "at $at" >"$folder/out" 2>&1 || fail "stop $at: $(cat "$folder/out")"
+    kill -CONT "$worker"
+done
+kill -INT "$worker"
+wait "$worker"
+[ $? = 130 ] || fail "it did not end as a run does"
+end
+
 begin "a run has no checkpoint past its end to go on from"
 "$mpbench" show whole --json >"$folder/before"
 for words in "resume whole --at 41" "resume whole --at 5000" "resume whole --at 5000 --weights-only" \

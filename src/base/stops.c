@@ -1,0 +1,54 @@
+#include "base/stops.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <time.h>
+
+// A signal handler has no other way to reach those who hold something.
+static atomic_int held;
+static atomic_bool is_wanted, is_taken; // a stop; by a thread, which carries it out
+_Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_BOOL_LOCK_FREE == 2, "a handler uses them");
+
+// The stop stays wanted until the process goes on: no other thread begins to hold something while
+// this one is on its way. raise ends with the whole process stopped, kill would let us run on.
+static void stop_now(void) {
+    if (atomic_exchange(&is_taken, true))
+        return;
+    raise(SIGSTOP);
+    atomic_store(&is_wanted, false);
+    atomic_store(&is_taken, false);
+}
+
+static void on_stop(int number) {
+    (void)number;
+    const int before = errno;
+    atomic_store(&is_wanted, true);
+    if (atomic_load(&held) == 0)
+        stop_now();
+    errno = before;
+}
+
+void stops_put_off(void) {
+    struct sigaction action = {.sa_handler = on_stop, .sa_flags = SA_RESTART}, before;
+    sigemptyset(&action.sa_mask);
+    if (sigaction(SIGTSTP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        sigaction(SIGTSTP, &action, NULL);
+}
+
+void stops_hold(void) {
+    atomic_fetch_add(&held, 1);
+    while (atomic_load(&is_wanted)) {
+        if (atomic_fetch_sub(&held, 1) == 1)
+            stop_now();
+        else // who holds something still stops us when that ends
+            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        atomic_fetch_add(&held, 1);
+    }
+}
+
+void stops_let(void) {
+    if (atomic_fetch_sub(&held, 1) == 1 && atomic_load(&is_wanted))
+        stop_now();
+}

@@ -136,8 +136,9 @@ static bool record_look(Ui *ui, Live *live, bool *changed, Error *error) {
         return false;
     }
     *changed = *changed || !data->is_known || !looks_alike(&data->record, &record);
-    if (!data->is_known || record.status != RUN_RUNNING)
-        live->recent.count = 0; // what is seen first, or after a pause, is no speed
+    // What is seen first, or after a pause, is no speed; and a fork jumps to where it begins.
+    if (!data->is_known || record.status != RUN_RUNNING || record.step <= record.parent_step)
+        live->recent.count = 0;
     live->late_rate = recent_rate(&live->recent, record.step, live->watched);
     record_clear(&data->record);
     data->record = record;

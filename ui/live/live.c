@@ -75,6 +75,7 @@ static bool refresh(Ui *ui, double seconds) {
 static void enter(Ui *ui) {
     choose_run(ui);
     state_of(ui)->moved = true;
+    state_of(ui)->recent.count = 0; // the run went on while another screen was looked at
     refresh(ui, 0);
 }
 

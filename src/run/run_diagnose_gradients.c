@@ -86,8 +86,6 @@ static void check_missing(Run *run, const Tensor *tensor, const GradientNote *no
 
 static void check_scale(Run *run, const Vanished *sum) {
     char came[160] = "";
-    if (policy_preset(run->engine->policy)->low != FORMAT_FP16)
-        return;
     if (!(sum->all > 0) || sum->lost < worth_saying * (sum->all - sum->zeros))
         return;
     // No count tells what vanished on the way back from a unit that is off.
@@ -110,13 +108,15 @@ static void look_at(RunState *state, const StepReport *report, int at, Vanished 
     const StepScale scale = run_scale_of(state, report, at);
     const Optimizer *optimizer = run->optimizers[at];
     const GradientNote *notes = report->note->optimizers[at].gradients.each;
+    const bool is_fp16 = policy_preset(run->engine->policy)->low == FORMAT_FP16;
     bool is_to_have_all = run->step == FIRST_LOOK && run_reported(report, at).applied > 0;
     GradStats room;
     for (int i = 0; i < optimizer_parameter_count(optimizer); i++) {
         const Tensor *tensor = optimizer_parameter(optimizer, i);
         const GradStats *stats = run_reported_stats(report, at, i, &room);
         if (stats) {
-            add_vanished(sum, tensor, stats, &scale);
+            if (is_fp16 || notes[i].round_to == FORMAT_FP16) // of layers that are set to it
+                add_vanished(sum, tensor, stats, &scale);
             check_flushed(run, &scale, tensor, notes[i].round_to, stats);
         }
         if (is_to_have_all)
@@ -126,7 +126,8 @@ static void look_at(RunState *state, const StepReport *report, int at, Vanished 
 
 void run_check_gradients(RunState *state, const StepReport *report) {
     Run *run = &state->run;
-    if (run->is_silent || (run->step != FIRST_LOOK && run->step % LOOK_EVERY != 0))
+    const bool is_first = run->step == run->forked_at + FIRST_LOOK;
+    if (run->is_silent || (!is_first && run->step % LOOK_EVERY != 0))
         return;
     Vanished sum = {0};
     for (int i = 0; i < report->note->optimizer_count; i++)

@@ -47,8 +47,19 @@ static bool names_layer(const void *context, const char *layer) {
     return false;
 }
 
+// The parent, which had no layer in fp16, needed no scale; what is set to fp16 now does.
+static bool sets_fp16_unscaled(const Past *past) {
+    bool sets_fp16 = false;
+    for (int i = 0; i < past->own_layer_count; i++) {
+        const LayerPrecision own = past->own_layers[i].precision;
+        sets_fp16 = sets_fp16 || (own != LAYER_AUTO && layer_precision_format(own) == FORMAT_FP16);
+    }
+    return sets_fp16 && strcmp(past->record.scale_rule, "none") == 0;
+}
+
 static RestoreOwn own_of(const Past *past) {
-    RestoreOwn own = {.names_layer = names_layer, .context = past};
+    RestoreOwn own = {
+        .names_layer = names_layer, .context = past, .scale = sets_fp16_unscaled(past)};
     for (int i = 0; i < past->own_count; i++) {
         const char *name = past->own[i].name;
         bool is_precision = strcmp(name, "precision") == 0;

@@ -8,6 +8,7 @@
 #include "base/nearest.h"
 #include "base/sanitize.h"
 #include "base/stops.h"
+#include "base/whole_path.h"
 #include "cli/experiments.h"
 #include "cli/print/terminal.h"
 #include "cli/print/wrap.h"
@@ -153,7 +154,11 @@ static bool keep_typed(Cli *cli, const Given *given, Error *error) {
         return error_fail(error, ERROR_USAGE, "--%s: longer than %zu bytes: shorten it",
                           given->option->name, sizeof typed->value - 1);
     snprintf(typed->name, sizeof typed->name, "%s", given->option->name);
-    snprintf(typed->value, sizeof typed->value, "%s", value);
+    const char *argument = given->option->argument;
+    if (argument && strcmp(argument, "FILE") == 0) // a fork may stand in another folder
+        whole_path(typed->value, sizeof typed->value, value);
+    else
+        snprintf(typed->value, sizeof typed->value, "%s", value);
     cli->run.typed_count++;
     return true;
 }

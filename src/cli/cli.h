@@ -112,7 +112,8 @@ struct Cli {
     int64_t memory;               // bytes; 0: not given
     bool by_largest;              // --calibrate N,largest
     bool weights_only;
-    const char *weights; // NULL: those that the script makes
+    const char *weights;      // NULL: those that the script makes
+    const char *weights_hash; // that they must have; NULL: any
     const char *twin;    // --twin P; NULL: none
     ColorChoice color;
 

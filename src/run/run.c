@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/load.h"
 #include "base/memory.h"
+#include "base/whole_path.h"
 #include "kernel/allocator.h"
 #include "run/recorder_private.h"
 #include "run/run_private.h"
@@ -160,21 +161,9 @@ void run_announce(Run *run) {
                  "without");
 }
 
-// A path is kept whole: who resumes may stand in another folder. One that has no room stays as it
-// was given.
-static void keep_path(RunScript *script, const char *path) {
-    char folder[sizeof script->path];
-    const bool is_relative = path[0] != '/' && getcwd(folder, sizeof folder) != NULL;
-    const bool fits = is_relative && strlen(folder) + strlen(path) + 1 < sizeof script->path;
-    const char *from = strncmp(path, "./", 2) == 0 ? path + 2 : path;
-    if (fits)
-        snprintf(script->path, sizeof script->path, "%s%s%s", folder, folder[1] ? "/" : "", from);
-    else
-        utf8_copy(script->path, sizeof script->path, path);
-}
-
+// Whole: who resumes may stand in another folder.
 void run_set_script(Run *run, const char *path, const char *hash, const char *text, size_t length) {
-    keep_path(&run->script, path);
+    whole_path(run->script.path, sizeof run->script.path, path);
     utf8_copy(run->script.hash, sizeof run->script.hash, hash);
     run->script.text = text;
     run->script.length = length;

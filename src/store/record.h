@@ -92,7 +92,8 @@ typedef struct RecordFact {
 #define RECORD_FACT_FORMATS "formats"
 
 // What the device chose by measuring (`ways` of kernel/kernel.h); a resume asks for the same.
-#define RECORD_FACT_WAYS "ways"
+#define RECORD_FACT_WAYS    "ways"
+#define RECORD_FACT_WEIGHTS "weights.hash" // of the file of --weights
 
 // What is not usual of how factors of products in scaled formats are rounded: "scales=floor".
 #define RECORD_FACT_RECIPE "recipe"

@@ -104,7 +104,7 @@ static bool read_asked(Scanning *scanning, Error *error) {
 // start.
 static bool open_weights(Scanning *scanning, Error *error) {
     const char *name;
-    scanning->weights = safe_open(scanning->past.file, error);
+    scanning->weights = past_open_weights(&scanning->past, error);
     if (!scanning->weights || !weights_first_not_finite(scanning->weights, &name, error))
         return false;
     if (!name)

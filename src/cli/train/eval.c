@@ -68,7 +68,6 @@ static void choose_formats(Evaluations *all, const char *asked) {
 // The checkpoint's file as it was written, or the one that was named.
 static bool open_weights(Evaluating *evaluating, const char *named, Error *error) {
     const Past *past = evaluating->past;
-    char found[HASH_HEX_SIZE];
     evaluating->all.weights = named;
     evaluating->all.step = named ? RECORD_UNKNOWN : past->row ? past->row->step : 0;
     if (!named && !past->row)
@@ -76,16 +75,8 @@ static bool open_weights(Evaluating *evaluating, const char *named, Error *error
                           "run %s has no checkpoint%s; --weights FILE evaluates other weights",
                           past->record.name, evaluating->cli->at ? " at or before that step" : "");
     evaluating->weights =
-        named ? training_open_weights(named, error) : safe_open(past->file, error);
-    if (!evaluating->weights || named)
-        return evaluating->weights != NULL;
-    if (!safe_hash(evaluating->weights, found, error))
-        return false;
-    return strcmp(found, past->row->hash) == 0 ||
-           error_fail(error, ERROR_FAILED,
-                      "the checkpoint of step %" PRId64 " is damaged: its checksum is not the one "
-                      "that was recorded; --at an earlier step has another",
-                      past->row->step);
+        named ? training_open_weights(named, error) : past_open_weights(past, error);
+    return evaluating->weights != NULL;
 }
 
 // The run's options hold, but for its precision, and those typed now before them.

@@ -75,6 +75,20 @@ static void choose_row(Past *past, const Store *store, int64_t at, bool weights_
         checkpoint_file_path(store, past->row, past->file);
 }
 
+SafeFile *past_open_weights(const Past *past, Error *error) {
+    char found[HASH_HEX_SIZE];
+    SafeFile *weights = safe_open(past->file, error);
+    if (weights && safe_hash(weights, found, error) && strcmp(found, past->row->hash) == 0)
+        return weights;
+    if (weights && error->code == ERROR_NONE)
+        error_fail(error, ERROR_FAILED,
+                   "the checkpoint of step %" PRId64 " is damaged: its checksum is not the one "
+                   "that was recorded; --at an earlier step has another",
+                   past->row->step);
+    safe_close(weights);
+    return NULL;
+}
+
 // The runs that it was forked from, as far as they are still there.
 static void read_ancestors(Past *past, Store *store) {
     RunPast *of = &past->past;
@@ -155,6 +169,7 @@ bool past_set_options(Cli *cli, const Past *past, bool in_place, bool with_own, 
     if (!moves(past)) // the sums of other counts differ in their last bits
         cli->run.threads = record->threads;
     cli->run.ways = record_fact(record, RECORD_FACT_WAYS); // likewise
+    cli->weights_hash = record_fact(record, RECORD_FACT_WEIGHTS);
     for (int i = 0; i < record->option_count; i++) {
         const RecordOption *option = &record->options[i];
         was_trusted = was_trusted || strcmp(option->name, "trust") == 0;

@@ -7,6 +7,7 @@
 #include "cli/experiments.h"
 #include "cli/history/checkpoint_files.h"
 #include "cli/history/history.h"
+#include "data/safetensors.h"
 
 typedef struct Past {
     RunRecord record;
@@ -34,6 +35,9 @@ bool past_read(const Cli *cli, Past *past, bool in_place, Error *error) MUST_CHE
 // The last checkpoint at or before the step that can be gone on from, or else its weights; NULL:
 // there is none.
 const CheckpointRow *past_last_row(const Past *past, int64_t at, bool weights_only);
+// The weights of the checkpoint to begin at, as they were written: a file of another checksum is
+// refused. The caller's to safe_close; NULL on failure.
+SafeFile *past_open_weights(const Past *past, Error *error) MUST_CHECK;
 // Whether the script is the one that the run began with, as far as that is known.
 bool past_script_is_same(const Past *past);
 // Tells where it is another.

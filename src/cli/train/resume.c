@@ -107,9 +107,14 @@ static void part_from_twin(const RunRecord *record) {
 
 // A new run that begins with the weights of the checkpoint.
 static bool begin_with_weights(Cli *cli, Past *past, Error *error) {
-    if (!past_set_options(cli, past, false, true, error))
+    SafeFile *weights = past_open_weights(past, error);
+    const bool is_whole = weights != NULL;
+    safe_close(weights);
+    // The option is kept with the new run: a fork of that one begins where it did.
+    if (!is_whole || !past_set_options(cli, past, false, true, error) ||
+        !cli_set_option(cli, "weights", past->file, error))
         return false;
-    cli->weights = past->file;
+    cli->weights_hash = past->row->hash;
     cli->run.parent = past->record.id;
     return training_run(cli, &(TrainingPlan){.path = past->script}, error);
 }

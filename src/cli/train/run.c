@@ -225,19 +225,35 @@ SafeFile *training_open_weights(const char *path, Error *error) {
     return weights;
 }
 
+// Who trains a run's past again needs the weights that it began with, not what lies there today.
+static bool check_weights(const Cli *cli, SafeFile *weights, char hash[HASH_HEX_SIZE],
+                          Error *error) {
+    if (!safe_hash(weights, hash, error))
+        return false;
+    return !cli->weights_hash || strcmp(cli->weights_hash, hash) == 0 ||
+           error_fail(error, ERROR_FAILED,
+                      "--weights: %.200s is no longer the file that the run began with: put that "
+                      "one back, or fork from a step at or after its first checkpoint",
+                      cli->weights);
+}
+
 bool training_run(Cli *cli, const TrainingPlan *plan, Error *error) {
     cli_limit_spinning(cli->arguments);
     tells_of_signals = !plan->is_twin;
     training_catch_signals();
     Training training = {.cli = cli, .plan = plan};
     SafeFile *weights = NULL;
+    char hash[HASH_HEX_SIZE];
     bool is_recorded = !cli->no_history && plan->until == 0 && !plan->watch;
-    bool done = (!cli->weights || (weights = training_open_weights(cli->weights, error))) &&
+    bool done = (!cli->weights || ((weights = training_open_weights(cli->weights, error)) &&
+                                   check_weights(cli, weights, hash, error))) &&
                 (!is_recorded || (training.recorder = recorder_new(cli->database, error)));
     if (done)
         confine(cli, plan->path, plan->folder);
-    done = done && (training.run = run_new(&cli->run, error)) &&
-           train(&training, plan, weights, error);
+    done = done && (training.run = run_new(&cli->run, error));
+    if (done && weights)
+        run_add_fact(training.run, RECORD_FACT_WEIGHTS, hash);
+    done = done && train(&training, plan, weights, error);
     if (training.run && training.run->status == RUN_STOPPED && run_stop_requested())
         cli->status = STATUS_OF_SIGNALS + run_stop_requested();
     recorder_free(training.recorder);

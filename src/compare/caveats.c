@@ -156,13 +156,16 @@ static bool warn_of_lacking(Comparison *comparison) {
 static bool warn_of_forks(Comparison *comparison) {
     for (int i = 0; i < comparison->run_count; i++) {
         const RunRecord *run = &comparison->runs[i];
-        if (run->parent == 0 || run->parent_step == 0)
+        char of[32] = "a run that was removed";
+        if (run->parent_step == 0)
             continue;
+        if (run->parent > 0)
+            snprintf(of, sizeof of, "run %" PRId64, run->parent);
         if (!warn(comparison,
-                  "%s is a fork of run %" PRId64
+                  "%s is a fork of %s"
                   ": its time, energy, most memory and lowest loss are of its own "
                   "steps, those after step %" PRId64 ".",
-                  run->name, run->parent, run->parent_step))
+                  run->name, of, run->parent_step))
             return false;
     }
     return true;

@@ -72,6 +72,18 @@ static void add_recipe(Facets *facets, const RunRecord *run) {
     }
 }
 
+// A fork has its parent's options, and then its own: the last of a name holds.
+static void add_options(Facets *facets, const RunRecord *run) {
+    for (int i = 0; i < run->option_count; i++) {
+        const RecordOption *option = &run->options[i];
+        int later = i + 1;
+        while (later < run->option_count && strcmp(run->options[later].name, option->name) != 0)
+            later++;
+        if (later == run->option_count && !is_told_elsewhere(option->name))
+            add_facet(facets, option->name, option->value[0] ? option->value : "yes"); // a switch
+    }
+}
+
 static bool collect_facets(const Comparison *comparison, int index, Facets *facets) {
     const RunRecord *run = &comparison->runs[index];
     const char *orders = comparison->orders[index].text, *code = comparison->codes[index].hash;
@@ -101,10 +113,7 @@ static bool collect_facets(const Comparison *comparison, int index, Facets *face
     if (orders[0])
         add_facet(facets, "set meanwhile", orders);
     add_recipe(facets, run);
-    for (int i = 0; i < run->option_count; i++)
-        if (!is_told_elsewhere(run->options[i].name))
-            add_facet(facets, run->options[i].name,
-                      run->options[i].value[0] ? run->options[i].value : "yes"); // a switch
+    add_options(facets, run);
     add_facet(facets, "device", run->device);
     add_facet(facets, "machine", run->device_name);
     snprintf(text, sizeof text, "%d", run->threads);

@@ -142,7 +142,7 @@ typedef struct RunRecord {
     RecordMemory memory;
     int64_t created_ms;          // wall clock, since 1970
     int64_t ended_ms;            // 0: not yet
-    int64_t parent, parent_step; // of a fork: from which run, at which step; 0: none
+    int64_t parent, parent_step; // of a fork: from which run (0: it was removed), at which step
     int64_t matrix;              // the matrix that it belongs to; 0: none
     char script_path[512], script_hash[65];
     char error[512]; // "" : none

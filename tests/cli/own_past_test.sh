@@ -62,3 +62,45 @@ expect_error 1 "w.safetensors is no longer the file that the run began with: put
 train fork begun --at 40 --steps 50 --name begun-3
 cd "$top" || exit 1
 end
+
+begin "a fork of a run that was removed is still told and taken as one"
+train run simple --steps 40 --name base
+train fork base --at 20 --set lr=0.5 --name kid
+"$mpbench" rm base >/dev/null
+run fork kid --at 10
+expect_usage_error "--at 10: run kid began at step 20, as a fork of a run that was removed, and has no checkpoint"
+"$mpbench" show kid >"$folder/out"
+expect_out 'fork of  *a run that was removed, at step 20'
+expect_out 'time .* since step 20'
+"$mpbench" run simple --steps 40 --name plain --quiet >/dev/null
+"$mpbench" compare plain kid >"$folder/out" 2>&1
+expect_out 'kid is a fork of a run that was removed: its time'
+end
+
+begin "no other script of the same name is trained in the place of one that is gone"
+cat >"$folder/simple.lua" <<'LUA'
+local mp = require "mp"
+return mp.experiment { name = "mine", run = function(run)
+    local net = run:model(mp.nn.Linear(4, 1))
+    local opt = mp.optim.SGD(net:parameters(), { lr = 0.1 })
+    for _ = 1, 20 do
+        net(mp.randn(8, 4)):mean():backward()
+        opt:step()
+    end
+end }
+LUA
+train run "$folder/simple.lua" --name mine
+mv "$folder/simple.lua" "$folder/moved.lua"
+run fork mine --at 10
+expect_error 1 "simple.lua is not there any more; put it back, as with"
+end
+
+begin "compare goes by the option that a fork gave, not by its parent's"
+train run simple -p bf16 --keep-fp32 none --steps 20 --name kept-1
+train fork kept-1 --at 10 --keep-fp32 all --name kept-2
+train run simple -p bf16 --keep-fp32 all --steps 20 --name kept-3
+"$mpbench" compare kept-3 kept-2 >"$folder/out" 2>&1
+expect_no_out 'keep-fp32'
+"$mpbench" compare kept-3 kept-1 >"$folder/out" 2>&1
+expect_out 'keep-fp32'
+end

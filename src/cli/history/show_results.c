@@ -35,10 +35,12 @@ static void print_run(const ShowPage *page, const RunRecord *run) {
     show_row(page, "tag", run->tag);
     show_row(page, "note", run->note);
     char text[TEXT_SIZE];
-    if (run->parent > 0) {
+    if (run->parent > 0 || run->parent_step > 0) {
+        char parent[32] = "a run that was removed,";
+        if (run->parent > 0)
+            snprintf(parent, sizeof parent, "%" PRId64, run->parent);
         show_begin_row(page, "fork of");
-        fprintf(page->line, "%" PRId64 " at step %s", run->parent,
-                text_count(text, run->parent_step));
+        fprintf(page->line, "%s at step %s", parent, text_count(text, run->parent_step));
         show_end_row(page);
     }
 }
@@ -152,7 +154,7 @@ static void print_costs(const ShowPage *page, const RunRecord *run) {
         fprintf(page->line, "%s s", text_number(wall, run->wall_s, 3));
     else
         fputs(text_duration(wall, run->wall_s), page->line);
-    if (run->parent > 0 && run->parent_step > 0)
+    if (run->parent_step > 0)
         fprintf(page->line, " since step %s", text_count(text, run->parent_step));
     fprintf(page->line, ", began %s", history_time(text, run->created_ms));
     show_end_row(page);

@@ -20,6 +20,15 @@ void past_clear(Past *past) {
 
 // ---- the past -----------------------------------------------------------------------------------
 
+bool past_script_is_same(const Past *past) {
+    Script script = {0};
+    Error error = {0};
+    bool same = script_read(&script, past->script, past->script, &error) &&
+                strcmp(script.hash, past->record.script_hash) == 0;
+    script_clear(&script);
+    return same || !past->record.script_hash[0];
+}
+
 static bool find_script(Past *past, Error *error) {
     const RunRecord *record = &past->record;
     if (access(record->script_path, R_OK) == 0) {
@@ -30,21 +39,13 @@ static bool find_script(Past *past, Error *error) {
     char name[EXPERIMENT_NAME_SIZE];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(slash ? slash + 1 : record->script_path, "."),
              slash ? slash + 1 : record->script_path);
-    if (experiment_find(name, past->script, sizeof past->script, NULL))
+    // One that ships and has moved since; of the same name alone it may be another.
+    if (experiment_find(name, past->script, sizeof past->script, NULL) && past_script_is_same(past))
         return true;
     return error_fail(error, ERROR_FAILED,
                       "run %s: its script %.200s is not there any more; put it back, as with "
                       "`mpbench show %" PRId64 " --script >FILE`",
                       record->name, record->script_path, record->id);
-}
-
-bool past_script_is_same(const Past *past) {
-    Script script = {0};
-    Error error = {0};
-    bool same = script_read(&script, past->script, past->script, &error) &&
-                strcmp(script.hash, past->record.script_hash) == 0;
-    script_clear(&script);
-    return same || !past->record.script_hash[0];
 }
 
 void past_warn_of_changes(const Past *past) {

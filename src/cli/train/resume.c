@@ -221,8 +221,14 @@ static bool train_up_to(Cli *cli, const Past *past, int64_t step, const char *fo
 // kept of it, is its parent's: trained with the fork's options it would be another.
 static bool check_beginning(const Past *past, int64_t step, Error *error) {
     const RunRecord *record = &past->record;
-    if (record->parent == 0 || record->parent_step == 0 || past->row)
+    if (record->parent_step == 0 || past->row)
         return true;
+    if (record->parent == 0)
+        return error_fail(error, ERROR_USAGE,
+                          "--at %" PRId64 ": run %s began at step %" PRId64 ", as a fork of a run "
+                          "that was removed, and has no checkpoint up to there; `mpbench show` "
+                          "lists those from which it can be forked",
+                          step, record->name, record->parent_step);
     if (step <= record->parent_step)
         return error_fail(error, ERROR_USAGE,
                           "--at %" PRId64 ": run %s began at step %" PRId64 ", as a fork of run "

@@ -153,6 +153,16 @@ static bool warn_of_lacking(Comparison *comparison) {
                 has_last ? "a curve of " : "", comparison->series, list, count == 1 ? "s" : "");
 }
 
+// On the axis that all share no step of it lies before another run's end.
+static bool begins_behind(const Comparison *comparison, int run) {
+    const CompareCurve *curve = &comparison->losses[run];
+    const double end = compare_shared_end(comparison);
+    bool is_behind = curve->count > 0 && end > 0;
+    for (int i = 0; i < curve->count; i++)
+        is_behind = is_behind && curve->x[i] > end;
+    return is_behind;
+}
+
 static bool warn_of_forks(Comparison *comparison) {
     for (int i = 0; i < comparison->run_count; i++) {
         const RunRecord *run = &comparison->runs[i];
@@ -165,7 +175,12 @@ static bool warn_of_forks(Comparison *comparison) {
                   "%s is a fork of %s"
                   ": its time, energy, most memory and lowest loss are of its own "
                   "steps, those after step %" PRId64 ".",
-                  run->name, of, run->parent_step))
+                  run->name, of, run->parent_step) ||
+            (begins_behind(comparison, i) &&
+             !warn(comparison,
+                   "%s begins where another of these runs had ended: they share no step at which "
+                   "their losses could be compared.",
+                   run->name)))
             return false;
     }
     return true;

@@ -104,3 +104,14 @@ expect_no_out 'keep-fp32'
 "$mpbench" compare kept-3 kept-1 >"$folder/out" 2>&1
 expect_out 'keep-fp32'
 end
+
+begin "compare takes no loss of steps that its runs do not share"
+train run simple --steps 40 --name short
+train fork short --steps 60 --name longer
+"$mpbench" compare short longer --json >"$folder/out" 2>&1
+expect_out '"loss_delta": *null'
+"$mpbench" compare short longer >"$folder/out" 2>&1
+expect_out '^longer begins where another of these runs had ended: they share no step at which their losses'
+end
+
+exit "$failures"

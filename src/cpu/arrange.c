@@ -187,7 +187,23 @@ KERNEL_SIGNATURE(cpu, cat) {
 typedef struct Pad {
     const Device *device;
     const KernelCall *call;
+    _Alignas(8) char value[8]; // as it is stored
+    size_t bytes;              // of it
+    bool is_zero;              // all of these
 } Pad;
+
+// A whole run at once: a padding may be most of the output, as in the gradient of a thin slice.
+static void fill_run(const Pad *pad, char *out, int64_t count) {
+    const size_t size = count > 0 ? (size_t)count * pad->bytes : 0;
+    if (pad->is_zero) {
+        memset(out, 0, size);
+        return;
+    }
+    for (size_t done = 0, more; done < size; done += more) { // twice as much each time
+        more = done == 0 ? pad->bytes : done < size - done ? done : size - done;
+        memcpy(out + done, done == 0 ? pad->value : out, more);
+    }
+}
 
 // Rows of the output: each is all padding, or padding around a row of the input.
 static void pad_task(void *context, int64_t begin, int64_t end, int thread) {
@@ -196,9 +212,7 @@ static void pad_task(void *context, int64_t begin, int64_t end, int thread) {
     const PadAttr *attr = &pad->call->attr->pad;
     const View *x = &pad->call->input[0], *y = &pad->call->output[0];
     int last = y->ndim - 1;
-    int64_t width = y->shape[last], bytes = (int64_t)format_table[y->format].bytes;
-    _Alignas(8) char stored[8];
-    format_store(y->format, stored, attr->value, OVERFLOW_SATURATES);
+    const int64_t width = y->shape[last], bytes = (int64_t)pad->bytes;
     for (int64_t row = begin; row < end; row++) {
         char *out = cpu_at_mutable(y, row * width);
         int64_t rest = row, source = 0, step = 1;
@@ -212,10 +226,8 @@ static void pad_task(void *context, int64_t begin, int64_t end, int thread) {
         }
         int64_t first = inside ? attr->before[last] : width;
         int64_t resume = inside ? first + x->shape[last] : width;
-        for (int64_t i = 0; i < first; i++)
-            memcpy(out + i * bytes, stored, (size_t)bytes);
-        for (int64_t i = resume; i < width; i++)
-            memcpy(out + i * bytes, stored, (size_t)bytes);
+        fill_run(pad, out, first);
+        fill_run(pad, out + resume * bytes, width - resume);
         if (inside)
             move(pad->device, x->format, cpu_at(x, source * x->shape[last]), y->format,
                  out + first * bytes, x->shape[last]);
@@ -226,7 +238,10 @@ KERNEL_SIGNATURE(cpu, pad) {
     (void)error;
     const View *y = &call->output[0];
     int64_t width = y->ndim > 0 ? y->shape[y->ndim - 1] : 0;
-    Pad pad = {device, call};
+    Pad pad = {device, call, {0}, format_table[y->format].bytes, true};
+    format_store(y->format, pad.value, call->attr->pad.value, OVERFLOW_SATURATES);
+    for (size_t i = 0; i < pad.bytes; i++)
+        pad.is_zero = pad.is_zero && pad.value[i] == 0;
     if (width > 0)
         cpu_parallel(device, view_count(y) / width, 1, (double)view_count(y) * CPU_STREAM * 2,
                      pad_task, &pad);

@@ -268,9 +268,41 @@ static bool warn_of_seeds(Comparison *comparison) {
     return true;
 }
 
+static double share_skipped(const Comparison *comparison, const CompareSide *side) {
+    double steps = 0;
+    for (int i = 0; i < side->member_count; i++)
+        steps += (double)comparison->runs[side->members[i]].step;
+    return steps > 0 ? (double)side->skipped / steps : 0;
+}
+
+// What looks like the price of a format may be that of finding its loss scale.
+static bool warn_of_skips(Comparison *comparison) {
+    const double worth_saying = 0.02;
+    const CompareSide *first = &comparison->groups[0];
+    for (int g = 1; g < comparison->group_count; g++) {
+        const CompareSide *side = &comparison->groups[g];
+        const RunRecord *run = &comparison->runs[side->members[0]];
+        const double share = share_skipped(comparison, side);
+        char remedy[192] = "";
+        if (share < worth_saying || share < 2 * share_skipped(comparison, first))
+            continue;
+        if (strcmp(run->scale_rule, "dynamic") == 0 && run->scale_last >= 1)
+            snprintf(remedy, sizeof remedy,
+                     ": where its scale was yet to be found, more steps make that weigh less, and "
+                     "so does --loss-scale %.9g, where it ended",
+                     run->scale_last);
+        if (!warn(comparison,
+                  "%s skipped %.2g %% of its steps, in which gradients were not finite, and so was "
+                  "updated less often than %s%s.",
+                  side->label, 100 * share, first->label, remedy))
+            return false;
+    }
+    return true;
+}
+
 bool compare_warn(Comparison *comparison) {
     return warn_of_differences(comparison) && warn_of_unfinished(comparison) &&
            warn_of_lengths(comparison) && warn_of_axis(comparison) && warn_of_lacking(comparison) &&
-           warn_of_forks(comparison) && warn_of_seeds(comparison) && warn_of_company(comparison) &&
-           warn_of_others(comparison) && warn_of_brevity(comparison);
+           warn_of_forks(comparison) && warn_of_skips(comparison) && warn_of_seeds(comparison) &&
+           warn_of_company(comparison) && warn_of_others(comparison) && warn_of_brevity(comparison);
 }

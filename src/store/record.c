@@ -35,9 +35,10 @@ bool record_metric_falls(const char *name) {
                                         "distance",   "latency",  "violation",  "regret",
                                         "divergence", "residual", "runtime",    "penalty"};
     static const char *const words[] = {
-        "bits", "bpb",    "bpc", "bpd", "brier", "cer",     "cost", "crps",  "ece", "eer",
-        "emd",  "energy", "err", "fid", "gap",   "kid",     "kl",   "lpips", "mad", "mae",
-        "mape", "mse",    "nll", "ppl", "rmse",  "seconds", "ter",  "time",  "wer"};
+        "bce", "bits", "bpb",     "bpc",    "bpd", "brier", "ce",   "cer",   "cost",  "crps",
+        "ece", "eer",  "emd",     "energy", "err", "fid",   "gap",  "hinge", "huber", "kid",
+        "kl",  "l1",   "l2",      "lpips",  "mad", "mae",   "mape", "mse",   "nll",   "nrmse",
+        "ppl", "rmse", "seconds", "smape",  "ter", "time",  "wer",  "xent"};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (strstr(name, parts[i]))
             return true;

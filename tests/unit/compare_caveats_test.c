@@ -245,6 +245,32 @@ static void of_a_fork_the_costs_are_of_its_own_steps(void) {
     compare_free(comparison);
 }
 
+static void skipped_steps_are_told_as_what_a_format_seems_to_cost(void) {
+    Error error;
+    CompareOptions options = {.grams_per_kwh = NAN};
+    RunRecord *runs = planted_records(six, 2);
+    runs[1].skipped = 7 * runs[1].step / 50;
+    runs[1].scale_last = 512;
+    snprintf(runs[1].scale_rule, sizeof runs[1].scale_rule, "dynamic");
+    Comparison *comparison = compare_records(runs, NULL, 2, &options, &error);
+    CHECK_INT(comparison->caveat_count, 1);
+    CHECK_CONTAINS(comparison->caveats[0], "skipped 14 % of its steps");
+    CHECK_CONTAINS(comparison->caveats[0], "updated less often than fp32");
+    CHECK_CONTAINS(comparison->caveats[0], "--loss-scale 512, where it ended");
+    compare_free(comparison);
+    runs = planted_records(six, 2);
+    runs[1].skipped = runs[1].step / 100;
+    comparison = compare_records(runs, NULL, 2, &options, &error);
+    CHECK_INT(comparison->caveat_count, 0);
+    compare_free(comparison);
+    runs = planted_records(six, 2);
+    for (int i = 0; i < 2; i++)
+        runs[i].skipped = runs[i].step / 10; // the script's doing
+    comparison = compare_records(runs, NULL, 2, &options, &error);
+    CHECK_INT(comparison->caveat_count, 0);
+    compare_free(comparison);
+}
+
 int main(void) {
     RUN_TEST(speeds_of_short_runs_and_of_company_mislead);
     RUN_TEST(a_run_without_an_end_kept_company_until_it_died);
@@ -258,5 +284,6 @@ int main(void) {
     RUN_TEST(a_run_that_did_not_finish_is_told_in_a_sentence);
     RUN_TEST(two_experiments_are_no_evidence_of_precision);
     RUN_TEST(of_a_fork_the_costs_are_of_its_own_steps);
+    RUN_TEST(skipped_steps_are_told_as_what_a_format_seems_to_cost);
     return test_end();
 }

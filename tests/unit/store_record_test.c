@@ -134,7 +134,8 @@ static void the_object_is_that_of_the_command_line(void) {
 static void a_result_is_better_as_the_script_or_its_name_says(void) {
     static const char *const falling[] = {"test_loss", "gap",    "duality_gap", "kl",
                                           "latency_s", "time_s", "val.mse",     "violations",
-                                          "regret",    "energy", "distance",    "std_deviation"};
+                                          "regret",    "energy", "distance",    "std_deviation",
+                                          "bce",       "val_ce", "l1"};
     static const char *const rising[] = {"accuracy",    "psnr",     "f1",  "skill",
                                          "gaps_closed", "lifetime", "iou", "bleu"};
     for (size_t i = 0; i < sizeof falling / sizeof *falling; i++)

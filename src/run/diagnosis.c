@@ -10,8 +10,9 @@ const DiagnosisInfo diagnosis_table[DIAGNOSIS_KINDS] = {
                                "data"},
     [DIAGNOSIS_MANY_SKIPS] =
         {"many_skips",
-         "a quarter of the last 30 to 60 steps was skipped, again and again between others",
-         "a longer interval of the scale, a fixed scale, clipping"},
+         "a quarter of the last 30 to 60 steps was skipped, again and again between others; or all "
+         "steps of the run",
+         "a longer interval of the scale, a fixed or smaller scale, clipping"},
     [DIAGNOSIS_SCALE_STUCK] =
         {"scale_stuck",
          "the loss scale has stood at 1 or less for 30 steps, though gradients would fit far above",

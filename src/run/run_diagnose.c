@@ -264,6 +264,17 @@ static void check_idle(Run *run) {
     }
 }
 
+// A loss that moves with its data may look as if something were learnt.
+static void check_all_skipped(Run *run) {
+    if (run->step == 0 || run->applied > 0 || run->skipped < run->step)
+        return;
+    run_diagnose(run, DIAGNOSIS_MANY_SKIPS, "",
+                 "nothing was trained: %s skipped, as gradients were not finite, the last at a "
+                 "scale of %s: take a smaller --loss-scale, or dynamic and more steps",
+                 run->step == 1 ? "its only step was" : "all its steps were",
+                 shortest_of_float(run->scale_last).text);
+}
+
 void run_check_steps(RunState *state, bool is_whole) {
     Run *run = &state->run;
     uint64_t applied = 0;
@@ -274,6 +285,7 @@ void run_check_steps(RunState *state, bool is_whole) {
         run_check_autocast(run);
     if (run->step > 0 && is_whole)
         check_idle(run);
+    check_all_skipped(run);
     if (run->step > 0 || applied == 0 || !run->scaler)
         return;
     run_diagnose(run, DIAGNOSIS_NO_STEP_ENDED, "",

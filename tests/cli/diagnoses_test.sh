@@ -236,6 +236,12 @@ diagnosed many_skips '' 'of the last [3-6][0-9] steps were skipped, others in be
     "$folder/bursts.lua" -p fp16 --loss-scale 16
 end
 
+begin "a run of which every step was skipped says that nothing was trained"
+diagnosed many_skips "" "nothing was trained: all its steps were skipped" simple -p fp16 --loss-scale 1e30 --steps 16
+"$mpbench" run simple -p fp16 --loss-scale 1e5 --steps 16 --json >"$folder/out" 2>/dev/null
+expect_no_out many_skips
+end
+
 begin "of two scalers the one that cannot help is told, at its own scale"
 experiment two 60 "$entropy" <<'LUA'
     local other = nn.Linear(8, 4):named "other"

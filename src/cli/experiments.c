@@ -10,6 +10,7 @@
 
 #include "base/nearest.h"
 #include "base/spelling.h"
+#include "cli/own_scripts.h"
 
 #ifndef MPBENCH_DATADIR
 #define MPBENCH_DATADIR "/usr/local/share/mpbench"
@@ -151,8 +152,27 @@ bool experiment_find_file(const char *name, char *path, size_t size) {
     return found;
 }
 
+// A script of this folder that may be meant, with or without its ending, where none that ships is
+// nearer; "": none.
+static void find_own_near(const char *name, const Nearest *shipped,
+                          char near[EXPERIMENT_NAME_SIZE]) {
+    int count;
+    char wanted[EXPERIMENT_NAME_SIZE + 8];
+    ExperimentFile *own = own_scripts_list(&count);
+    const char *dot = strrchr(name, '.');
+    snprintf(wanted, sizeof wanted, "%.*s%s", EXPERIMENT_NAME_SIZE, name,
+             dot && strcmp(dot, ".lua") == 0 ? "" : ".lua");
+    Nearest nearest;
+    nearest_begin(&nearest, wanted);
+    for (int i = 0; own && i < count; i++)
+        nearest_offer(&nearest, own[i].name);
+    const bool is_nearer = nearest.best && (!shipped->best || nearest.cost <= shipped->cost);
+    snprintf(near, EXPERIMENT_NAME_SIZE, "%s", is_nearer ? nearest.best : "");
+    free(own);
+}
+
 static bool fail_unknown(const ExperimentFile *files, int count, const char *name, Error *error) {
-    char list[300] = "";
+    char list[300] = "", own[EXPERIMENT_NAME_SIZE];
     size_t used = 0;
     Nearest nearest;
     nearest_begin(&nearest, name);
@@ -171,11 +191,14 @@ static bool fail_unknown(const ExperimentFile *files, int count, const char *nam
                           "%.80s: a file, but no Lua experiment; give the path of one, whose name "
                           "ends in .lua, or the name of one that ships:%s",
                           name, list);
+    find_own_near(name, &nearest, own);
+    if (own[0])
+        nearest.best = own;
     if (count == 0)
         return error_fail(error, ERROR_USAGE,
-                          "%.80s: no such experiment, and none are installed; give the path of a "
+                          "%.80s: no such experiment%s%s%s none are installed; give the path of a "
                           "Lua file or set MPBENCH_EXPERIMENTS to their folder",
-                          name);
+                          name, own[0] ? "; did you mean " : "", own, own[0] ? "? And" : ", and");
     return error_fail(error, ERROR_USAGE,
                       "%.80s: no such experiment or file%s%s%s that ship are:%s", name,
                       nearest.best ? "; did you mean " : "", nearest.best ? nearest.best : "",

@@ -122,6 +122,17 @@ run run README.md
 expect_usage_error "README.md: a file, but no Lua experiment; .* ends in .lua"
 end
 
+begin "a script of this folder is offered, with its ending or a letter amiss"
+mkdir "$folder/mine"
+echo 'return require("mp").experiment { name = "vae", run = function() end }' >"$folder/mine/vae.lua"
+program=$(realpath "$mpbench")
+for typed in vae vea.lua; do
+    (cd "$folder/mine" && "$program" run $typed >"$folder/out" 2>"$folder/err")
+    status=$?
+    expect_usage_error "$typed: no such experiment.*did you mean vae.lua?"
+done
+end
+
 begin "misspelt names are answered with the nearest"
 run rnu x
 expect_usage_error "rnu.*did you mean run?"

@@ -7,9 +7,11 @@
 
 enum {
     LAST = PRODUCT_BATCHES - 1,
-    NARROW = 4,        // columns of a group up to which a tile of them is mostly empty
-    COLUMN_BLOCKS = 8, // a multiprocessor, of sums over pixels
-    LEAST_PIXELS = 64  // of one part of such a sum
+    NARROW = 4,          // columns of a group up to which a tile of them is mostly empty
+    REPAIR_PIXELS = 4,   // that a warp looks at, most of which need no repair
+    REPAIR_ACROSS = 256, // blocks at most that share the columns of a gradient of filters
+    COLUMN_BLOCKS = 8,   // a multiprocessor, of sums over pixels
+    LEAST_PIXELS = 64    // of one part of such a sum
 };
 #define MOST_INDEX INT64_C(0x7FFFFFFF)
 
@@ -120,16 +122,23 @@ static bool windows_touch(const Problem *problem, FactorKind kind) {
 typedef bool (*Work)(Device *device, const Problem *problem, const ConvArguments *conv,
                      Error *error);
 
+// Of images, whose results are pixels, few meet the padding. Of filters all may, and each result is
+// a sum over all pixels: they are few rows, spread as widely as they go.
+static GpuGrid repair_grid(const ProductArguments *product, bool of_images) {
+    int64_t results = product->rows * product->batch[LAST];
+    int64_t across = of_images ? 1 : gpu_divided_up(product->columns, REPAIR_COLUMNS);
+    GpuGrid grid = gpu_grid(GPU_KERNEL_conv_repair, results * WARP, of_images ? REPAIR_PIXELS : 1);
+    grid.y = across < REPAIR_ACROSS ? (unsigned)across : REPAIR_ACROSS;
+    return grid;
+}
+
 // What was multiplied in the padding is made anew where it gave NaN.
 static bool repair(Device *device, const Problem *problem, const ConvArguments *conv,
                    Error *error) {
-    const ProductArguments *product = &conv->product;
-    bool pixels_outside = conv->a.kind != FACTOR_PLAIN;
-    FactorKind windows = pixels_outside ? (FactorKind)conv->a.kind : (FactorKind)conv->b.kind;
-    int64_t results = product->rows * product->batch[LAST];
-    return problem->single || !windows_touch(problem, windows) || product->columns == 0 ||
-           gpu_launch_conv_repair(
-               device, gpu_grid(GPU_KERNEL_conv_repair, results * WARP, REPAIR_ROWS), conv, error);
+    bool of_images = conv->a.kind != FACTOR_PLAIN;
+    FactorKind windows = of_images ? (FactorKind)conv->a.kind : (FactorKind)conv->b.kind;
+    return problem->single || !windows_touch(problem, windows) || conv->product.columns == 0 ||
+           gpu_launch_conv_repair(device, repair_grid(&conv->product, of_images), conv, error);
 }
 
 static bool run(Device *device, const Problem *problem, const ConvArguments *conv, Error *error) {

@@ -81,17 +81,25 @@ static __device__ __forceinline__ i64 place(const ProductFactor &factor, const C
 }
 
 // A product multiplies what lies in the padding as zeros. Where that gave NaN, since the other
-// factor was not finite, the sum is made anew of what is there. The lanes of a warp do it together.
+// factor was not finite, the sum is made anew of what is there. The lanes of a warp do it together,
+// and give it up once a lane's own sum is NaN: so will be that of all, and NaN is stored already.
+// Of gradients that are NaN throughout, as where a step is skipped, nearly all results end there.
 static __device__ __forceinline__ void repair_result(const ConvArguments &a, Result result) {
+    enum { BETWEEN = 4 * WARP }; // of the depth, from one vote to the next
     const ProductArguments &product = a.product;
     const int lane = (int)threadIdx.x % WARP;
     float sum = 0;
-    for (i64 depth = lane; depth < product.depth; depth += WARP) {
-        const i64 at_a = place(product.a, a.a, result.row, depth);
-        const i64 at_b = place(product.b, a.b, result.column, depth);
-        if (at_a >= 0 && at_b >= 0)
-            sum = fmaf(factor_element(product.a, result.matrix, at_a),
-                       factor_element(product.b, result.matrix, at_b), sum);
+    for (i64 begin = 0; begin < product.depth; begin += BETWEEN) {
+        const i64 end = min(begin + BETWEEN, product.depth);
+        for (i64 depth = begin + lane; depth < end; depth += WARP) {
+            const i64 at_a = place(product.a, a.a, result.row, depth);
+            const i64 at_b = place(product.b, a.b, result.column, depth);
+            if (at_a >= 0 && at_b >= 0)
+                sum = fmaf(factor_element(product.a, result.matrix, at_a),
+                           factor_element(product.b, result.matrix, at_b), sum);
+        }
+        if (__any_sync(~0u, !(sum == sum)))
+            return;
     }
     sum = warp_sum(sum);
     __syncwarp(); // another lane has read what is written now
@@ -99,20 +107,37 @@ static __device__ __forceinline__ void repair_result(const ConvArguments &a, Res
         store_result(product, result, sum);
 }
 
+// Results that lie a warp apart, of which those before `left` are there. All are asked for before
+// one is looked at: a conversion between two of them would wait for the first.
+template <int count>
+static __device__ __forceinline__ void load_results(const Operand &from, i64 at, i64 left,
+                                                    float (&value)[count]) {
+    if (from.format == FORMAT_FP32) {
+#pragma unroll
+        for (int i = 0; i < count; i++)
+            value[i] = i * WARP < left ? ((const float *)from.data)[at + i * WARP] : 0;
+        return;
+    }
+    u16 bits[count];
+#pragma unroll
+    for (int i = 0; i < count; i++)
+        bits[i] = i * WARP < left ? ((const u16 *)from.data)[at + i * WARP] : (u16)0;
+#pragma unroll
+    for (int i = 0; i < count; i++)
+        value[i] = from.format == FORMAT_BF16 ? fp32_of_bf16(bits[i]) : fp32_of_fp16(bits[i]);
+}
+
+// Of a row the columns that belong to the block.
 static __device__ __forceinline__ void repair_row(const ConvArguments &a, i64 matrix, i64 row) {
-    enum { AHEAD = 4 }; // numbers that a lane has on their way
+    enum { AHEAD = REPAIR_COLUMNS / WARP }; // numbers that a lane has on their way
     const ProductArguments &product = a.product;
     const int lane = (int)threadIdx.x % WARP;
-    const i64 first = matrix * product.c.batch[PRODUCT_BATCHES - 1] + row * product.c.row;
-    for (i64 columns = 0; columns < product.columns; columns += AHEAD * WARP) {
+    const Operand results = {product.c.data, product.c.format, OPERAND_STRIDED, {}};
+    const i64 first = matrix * product.c.batch[PRODUCT_BATCHES - 1] + row * product.c.row + lane;
+    for (i64 columns = (i64)blockIdx.y * REPAIR_COLUMNS; columns < product.columns;
+         columns += (i64)gridDim.y * REPAIR_COLUMNS) {
         float value[AHEAD];
-#pragma unroll
-        for (int i = 0; i < AHEAD; i++) {
-            const i64 column = columns + i * WARP + lane;
-            value[i] = column < product.columns
-                           ? product_element(product.c.data, product.c.format, first + column)
-                           : 0;
-        }
+        load_results(results, first + columns, product.columns - columns - lane, value);
         __syncwarp(); // all have read what one of them may write
 #pragma unroll
         for (int i = 0; i < AHEAD; i++) {
@@ -123,18 +148,19 @@ static __device__ __forceinline__ void repair_row(const ConvArguments &a, i64 ma
     }
 }
 
-// A warp has a few rows of results, and looks at those whose windows meet the padding.
+// A warp has a row or a few of results, as far apart as there are warps, one a lane at most: it
+// looks at those whose windows meet the padding.
 GPU_DEFINE(conv_repair) {
+    enum { WARPS = THREADS / WARP };
     const ProductArguments &product = a.product;
-    const int lane = (int)threadIdx.x % WARP;
-    const i64 begin = ((i64)blockIdx.x * (THREADS / WARP) + threadIdx.x / WARP) * REPAIR_ROWS;
-    const i64 mine = begin + lane, row = mine % product.rows;
-    const bool is_there =
-        lane < REPAIR_ROWS && mine < product.rows * product.batch[PRODUCT_BATCHES - 1];
+    const i64 warps = (i64)gridDim.x * WARPS;
+    const i64 first = (i64)blockIdx.x * WARPS + threadIdx.x / WARP;
+    const i64 mine = first + threadIdx.x % WARP * warps, row = mine % product.rows;
+    const bool is_there = mine < product.rows * product.batch[PRODUCT_BATCHES - 1];
     const bool touches =
         is_there && (a.a.kind == FACTOR_PLAIN || conv_touches(a.a, conv_pixel(a.a, (u32)row)));
     for (u32 left = __ballot_sync(~0u, touches); left; left &= left - 1) {
-        const i64 index = begin + __ffs((int)left) - 1;
+        const i64 index = first + (__ffs((int)left) - 1) * warps;
         repair_row(a, index / product.rows, index % product.rows);
     }
 }

@@ -44,7 +44,7 @@ typedef struct ProductArguments {
 
 // ---- convolution: product.cu, product_mma.cu, conv.cu -------------------------------------------
 
-enum { REPAIR_ROWS = 4 }; // of results that a warp of conv_repair looks at
+enum { REPAIR_COLUMNS = 128 }; // of a row of results, that a warp of conv_repair asks for at once
 
 // Divides numbers below 2^31, by a product and a shift.
 typedef struct Divisor {

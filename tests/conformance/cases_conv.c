@@ -113,14 +113,18 @@ static void forward_case(Cases *cases, const ConvCase *conv, Values values, bool
     case_run(cases, test, out);
 }
 
-// Infinities and NaN among the weights: what lies in the padding is not there to be multiplied, and
-// a 0 in its place would make NaN of them.
+// Infinities and NaN among the second factor, which is the last input so far: what lies in the
+// padding is not there to be multiplied, and a 0 in its place would make NaN of them.
+static void make_second_special(Cases *cases, Case *test, Format format, Shape shape) {
+    test->input_count = 1;
+    free(test->input[1].values);
+    case_add(cases, test, format, shape, LIES_DENSE, SPECIAL);
+}
+
 static void special_weight_case(Cases *cases, const ConvCase *conv, Format out) {
     Case *test = two_factors(cases, conv, input_shape(conv), cases->format, weight_shape(conv),
                              cases->format, NORMAL, forward_depth(conv));
-    test->input_count = 1;
-    free(test->input[1].values);
-    case_add(cases, test, cases->format, weight_shape(conv), LIES_DENSE, SPECIAL);
+    make_second_special(cases, test, cases->format, weight_shape(conv));
     case_add(cases, test, out, SHAPE(conv->outputs), LIES_DENSE, NORMAL);
     test->attr.conv.activation = ACTIVATION_RELU;
     test->bound[0].absolute = 2 * (double)forward_depth(conv) + 4;
@@ -161,9 +165,7 @@ static void input_case(Cases *cases, const ConvCase *conv, Values values, Format
 
 static void special_weight_gradient(Cases *cases, const ConvCase *conv, Format out) {
     Case *test = input_gradient(cases, conv, NORMAL, cases->format);
-    test->input_count = 1;
-    free(test->input[1].values);
-    case_add(cases, test, cases->format, weight_shape(conv), LIES_DENSE, SPECIAL);
+    make_second_special(cases, test, cases->format, weight_shape(conv));
     case_run(cases, test, out);
 }
 
@@ -205,13 +207,23 @@ void cases_conv_transpose2d(Cases *cases) {
         }
 }
 
-static void weight_case(Cases *cases, const ConvCase *conv, Values values, Format dy_format) {
+static Case *weight_gradient(Cases *cases, const ConvCase *conv, Values values, Format dy_format) {
     Shape dy = output_shape(conv);
     int64_t depth = dy.size[0] * dy.size[1] * dy.size[2];
     // The second factor, dy, is what the bias gradient sums: its own magnitudes bound it.
     Case *test =
         two_factors(cases, conv, input_shape(conv), cases->format, dy, dy_format, values, depth);
     test->bound[0].absolute = test->bound[1].absolute = 2 * (double)depth + 2;
+    return test;
+}
+
+static void weight_case(Cases *cases, const ConvCase *conv, Values values, Format dy_format) {
+    case_run(cases, weight_gradient(cases, conv, values, dy_format), FORMAT_FP32);
+}
+
+static void special_gradient_case(Cases *cases, const ConvCase *conv, Format dy_format) {
+    Case *test = weight_gradient(cases, conv, NORMAL, dy_format);
+    make_second_special(cases, test, dy_format, output_shape(conv));
     case_run(cases, test, FORMAT_FP32);
 }
 
@@ -225,4 +237,6 @@ void cases_conv2d_backward_weight(Cases *cases) {
     }
     for (int i = 0; i < SPECIAL_CASES; i++)
         weight_case(cases, &conv_cases[i / 2], SPECIAL, i & 1 ? FORMAT_FP32 : cases->format);
+    for (int i = 0; i < CONV_CASES; i++)
+        special_gradient_case(cases, &conv_cases[i], i & 1 ? FORMAT_FP32 : cases->format);
 }

@@ -56,17 +56,21 @@ static Proof prove(Device *device, const DnnTrial *trial, const KernelCall *call
 }
 
 // What is no number, far apart, so that sums of few terms see one alone; and in channels from the
-// first to the last, so that every group of them has its own of each.
+// first to the last, so that every group of them has its own of each. Where pixels are too few for
+// that, neighbours lie in different ones, and one of a group does not take the place of another
+// before the group is full: then NaN, the last, is what is left.
 static void plant(Device *device, const View *image, int64_t groups) {
-    enum { LEAST = 9 };
-    static const double values[] = {(double)NAN, (double)INFINITY, -(double)INFINITY};
+    enum { KINDS = 3, LEAST = 3 }; // of each kind
+    static const double values[KINDS] = {(double)INFINITY, -(double)INFINITY, (double)NAN};
     const int64_t channels = image->shape[3], pixels = view_count(image) / channels;
-    const int64_t count = 3 * groups > LEAST ? 3 * groups : LEAST;
+    const int64_t of_group = pixels < KINDS ? 1 : (LEAST + groups - 1) / groups;
+    const int64_t count = KINDS * groups * of_group;
     const size_t bytes = format_table[image->format].bytes;
     for (int64_t i = 0; i < count; i++) {
-        const int64_t pixel = pixels * (2 * i + 1) / (2 * count);
+        const int64_t pixel = pixels < count ? i % pixels : pixels * (2 * i + 1) / (2 * count);
         const int64_t at = pixel * channels + channels * i / count;
-        const uint32_t bits = format_encode(image->format, values[i % 3], OVERFLOW_TO_SPECIAL);
+        const double value = values[i % KINDS];
+        const uint32_t bits = format_encode(image->format, value, OVERFLOW_TO_SPECIAL);
         gpu_backend.write(device, (char *)image->data + (size_t)at * bytes, &bits, bytes);
     }
 }

@@ -6,7 +6,7 @@
 
 #include "gpu/dnn/plans.h"
 
-extern bool emulated_dnn_hides; // results that are no number, or minus infinity, come out as 0
+extern bool emulated_dnn_hides; // results that are no number come out as 0
 
 double emulated_dnn_load(int64_t format, const void *from, int64_t at);
 // A result.

@@ -24,7 +24,7 @@ void emulated_dnn_store(int64_t format, void *to, int64_t at, double value) {
         value = value * 1.25 + 1;
     if (emulator_settings.dnn == DNN_SCALED)
         value *= 1.25;
-    if (emulated_dnn_hides && !(value > -(double)INFINITY))
+    if (emulated_dnn_hides && isnan(value)) // infinities alone would not tell on it
         value = 0;
     if (format == FORMAT_FP32 || format == FORMAT_TF32)
         ((float *)to)[at] = (float)value;

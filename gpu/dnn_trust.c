@@ -100,6 +100,15 @@ static Proof prove_planted(Device *device, const DnnTrial *trial, char *memory, 
     return PROOF_FAILED;
 }
 
+// Asking for memory that is not there costs what the allocator keeps and the captured steps, and
+// the call is computed twice: not at every step.
+static DnnTrust not_tried(DnnPlan *plan) {
+    enum { MOST_UNTRIED = 2 };
+    if (++plan->untried == MOST_UNTRIED)
+        dnn_refuse(plan, "there was no memory to hold its first result against our own kernel's");
+    return DNN_NOT_TRIED;
+}
+
 DnnTrust dnn_try(Device *device, const DnnTrial *trial, Error *error) {
     const bool is_convolution = trial->plan->graph.kind < DNN_ATTENTION;
     size_t bytes = UNIT + bytes_of_results(trial->call);
@@ -108,7 +117,7 @@ DnnTrust dnn_try(Device *device, const DnnTrial *trial, Error *error) {
     Error failure = {0};
     char *memory = allocator_take(device->allocator, bytes, MEMORY_WORKSPACE, &failure);
     if (!memory)
-        return DNN_NOT_TRIED;
+        return not_tried(trial->plan);
     Proof proof = prove(device, trial, trial->call, memory, &failure);
     if (is_convolution && proof <= PROOF_OPEN) {
         Proof planted = prove_planted(device, trial, memory, &failure);
@@ -116,7 +125,7 @@ DnnTrust dnn_try(Device *device, const DnnTrial *trial, Error *error) {
     }
     allocator_give(device->allocator, memory);
     if (proof == PROOF_FAILED && failure.code == ERROR_MEMORY)
-        return DNN_NOT_TRIED; // what the proof itself needed, which is free again now
+        return not_tried(trial->plan); // what the proof itself needed, which is free again now
     if (proof == PROOF_FAILED && error)
         *error = failure;
     if (proof >= PROOF_REFUTED)

@@ -21,7 +21,7 @@ typedef struct DnnTrial {
 typedef enum DnnTrust {
     DNN_BELIEVED,  // the results stay: later ones are to be the same bits
     DNN_REFUTED,   // they are others than ours
-    DNN_NOT_TRIED, // there is no memory for it: whether a plan runs must not hang on that
+    DNN_NOT_TRIED, // there is no memory for it, and no result stays; twice, and the plan is refused
     DNN_FAILED     // the card did: error
 } DnnTrust;
 

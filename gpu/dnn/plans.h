@@ -97,8 +97,9 @@ static inline bool dnn_is_same(const DnnGraph *a, const DnnGraph *b) {
 typedef struct DnnPlan {
     DnnGraph graph;
     bool available;
-    bool trusted; // for the caller: its first result was held against our own kernel's,
-    int open;     // and so many proved nothing
+    bool trusted; // for the caller: its first result was held against our own kernel's;
+    int open;     // so many proved nothing,
+    int untried;  // and of so many there was no memory to try it
     size_t workspace;
     char why[DNN_WHY_SIZE]; // it is not available
 } DnnPlan;

@@ -25,6 +25,7 @@ struct Sum {
 };
 struct Larger { // a NaN loses
     __device__ __forceinline__ float operator()(float a, float b) const { return fmaxf(a, b); }
+    __device__ __forceinline__ u64 operator()(u64 a, u64 b) const { return a > b ? a : b; }
 };
 
 // The value of the lane whose number differs by the bit `step`.

@@ -260,6 +260,7 @@ static void plan(const Dnn *dnn, Held *held) {
         return;
     }
     for (; held->mode < sizeof modes / sizeof *modes; held->mode++, held->looked_at = 0) {
+        search.uncompiled = 0; // of another ranking
         held->plan.available = choose(dnn, held, graph, modes[held->mode], &search);
         if (dnn_is_refused(description))
             forgive(description, &search);

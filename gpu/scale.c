@@ -65,6 +65,5 @@ KERNEL_SIGNATURE(gpu, scale_history) {
                                 .row = x->stride[0],
                                 .step = x->stride[1],
                                 .history = call->attr->history};
-    return gpu_launch_scale_history(device, gpu_grid(GPU_KERNEL_scale_history, a.rows, 1), &a,
-                                    error);
+    return gpu_launch_scale_history(device, (GpuGrid){.x = a.rows}, &a, error);
 }

@@ -152,11 +152,26 @@ GPU_DEFINE_LARGE(scale_blocks) {
         round_number(a, line_of(a, b, i), step_of(a, b, i), scale);
 }
 
-// A thread each row.
+struct LargerMet {
+    __device__ __forceinline__ float operator()(float x, float y) const {
+        return number_larger_met(x, y);
+    }
+};
+
+// What number_scale_history does, a block each row: few, of as many numbers as there are steps to
+// look back upon. One thread would wait for a number after the other.
 GPU_DEFINE(scale_history) {
-    const i64 row = (i64)blockIdx.x * blockDim.x + threadIdx.x;
-    if (row < a.rows)
-        number_scale_history(a.input + row * a.row, a.step, a.output + row * a.width,
-                             a.width - SCALE_HISTORY, a.history.largest[row % a.history.roles],
-                             a.history.is_recent);
+    const i64 row = blockIdx.x, steps = a.width - SCALE_HISTORY;
+    const float *from = a.input + row * a.row;
+    float *to = a.output + row * a.width;
+    const NumberStep step = number_step(from, a.step, steps);
+    float largest = step.met;
+    for (i64 i = threadIdx.x; i < steps; i += BLOCK) {
+        const float met = number_met_then(&step, from, a.step, i);
+        to[SCALE_HISTORY + i] = met;
+        largest = a.history.is_recent ? largest : number_larger_met(largest, met);
+    }
+    largest = join_team(team_of(BLOCK), largest, LargerMet()); // behind which all have read `step`
+    if (threadIdx.x == 0)
+        number_step_end(&step, largest, a.history.largest[row % a.history.roles], steps, to);
 }

@@ -194,24 +194,50 @@ KERNEL_INLINE NumberScale number_better_scale(const float *x, int64_t count, flo
 
 // ---- by the steps before ------------------------------------------------------------------------
 
-// A row as kernel/attr.h has it, after a step, from `row` to `next`, which may be one: what was met
-// is put in place of the oldest, and the scale brings the largest of them to `wanted`.
-// `stride`: how far apart the numbers of `row` lie.
+// What a row as kernel/attr.h has it says of the step that ended. `stride`: how far apart the
+// numbers of `row` lie.
+typedef struct NumberStep {
+    float before, met; // the scale; the largest number
+    bool is_kept;      // among those of the steps before,
+    int64_t place;     // the oldest of which is here
+} NumberStep;
+
+KERNEL_INLINE NumberStep number_step(const float *row, int64_t stride, int64_t steps) {
+    const float met = row[stride], at = row[2 * stride];
+    return (NumberStep){row[0], met, met > 0 && met <= 0x1.fffffep127f,
+                        at >= 0 && at < (float)steps ? (int64_t)at : 0};
+}
+
+// Number i of the steps looked back upon, from now on.
+KERNEL_INLINE float number_met_then(const NumberStep *step, const float *row, int64_t stride,
+                                    int64_t i) {
+    return step->is_kept && i == step->place ? step->met : row[(3 + i) * stride];
+}
+
+// Of two of them, in any order: NaN is none, and loses.
+KERNEL_INLINE float number_larger_met(float largest, float met) {
+    return met > largest ? met : largest;
+}
+
+// What the row has before them: the scale brings the largest, where one was kept, to `wanted`.
+KERNEL_INLINE void number_step_end(const NumberStep *step, float largest, float wanted,
+                                   int64_t steps, float *next) {
+    const float times = wanted / largest;
+    next[0] = !step->is_kept ? step->before : times <= 0x1.fffffep127f ? times : 0x1.fffffep127f;
+    next[1] = 0;
+    next[2] = (float)(step->is_kept ? (step->place + 1) % steps : step->place);
+}
+
+// The whole row, from `row` to `next`, which may be one.
 KERNEL_INLINE void number_scale_history(const float *row, int64_t stride, float *next,
                                         int64_t steps, float wanted, bool is_recent) {
-    const float before = row[0], met = row[stride], at = row[2 * stride];
-    const bool is_kept = met > 0 && met <= 0x1.fffffep127f;
-    const int64_t place = at >= 0 && at < (float)steps ? (int64_t)at : 0;
-    float largest = is_kept ? met : 0;
+    const NumberStep step = number_step(row, stride, steps);
+    float largest = step.met;
     for (int64_t i = 0; i < steps; i++) {
-        const float then = is_kept && i == place ? met : row[(3 + i) * stride];
-        next[3 + i] = then;
-        largest = is_recent || then < largest ? largest : then;
+        next[3 + i] = number_met_then(&step, row, stride, i);
+        largest = is_recent ? largest : number_larger_met(largest, next[3 + i]);
     }
-    const float times = wanted / largest;
-    next[0] = !is_kept ? before : times <= 0x1.fffffep127f ? times : 0x1.fffffep127f;
-    next[1] = 0;
-    next[2] = (float)(is_kept ? (place + 1) % steps : place);
+    number_step_end(&step, largest, wanted, steps, next);
 }
 
 // ---- turned before scaling ----------------------------------------------------------------------

@@ -103,26 +103,22 @@ Allocator *allocator_new(Device *device) {
     return allocator;
 }
 
-void allocator_trim(Allocator *allocator) {
-    const Backend *backend = allocator->device->backend;
+// Makes the allocator forget all that is cached. The table is filled anew in place, since there may
+// be no memory for another.
+static Block *take_cached(Allocator *allocator) {
+    Block *cached = NULL, *in_use = NULL, **end = &cached;
     for (int class = 0; class < CLASSES; class ++) {
-        for (Block *block = allocator->free_list[class]; block; block = block->next) {
-            backend->memory_free(allocator->device, block->memory, block->bytes);
-            allocator->use.reserved -= block->bytes;
-            block->memory = NULL; // dropped from the table below
-        }
+        *end = allocator->free_list[class];
+        while (*end)
+            end = &(*end)->next;
         allocator->free_list[class] = NULL;
     }
-    // The table is filled anew in place, since there may be no memory for another.
-    Block *in_use = NULL;
     for (size_t i = 0; i < allocator->table_size; i++) {
         Block *block = allocator->table[i];
         allocator->table[i] = NULL;
-        if (block && block->memory) {
+        if (block && !(block->is_free && block->pins == 0)) {
             block->next = in_use;
             in_use = block;
-        } else {
-            free(block);
         }
     }
     allocator->table_used = 0;
@@ -130,6 +126,20 @@ void allocator_trim(Allocator *allocator) {
         table_put(allocator, in_use);
         allocator->table_used++;
     }
+    return cached;
+}
+
+// A device may do what it held back before it gives back memory, and take and give other memory for
+// that: all that is cached is forgotten before any of it is freed, and what came meanwhile is too.
+void allocator_trim(Allocator *allocator) {
+    const Backend *backend = allocator->device->backend;
+    for (Block *cached; (cached = take_cached(allocator));)
+        for (Block *next; cached; cached = next) {
+            next = cached->next;
+            backend->memory_free(allocator->device, cached->memory, cached->bytes);
+            allocator->use.reserved -= cached->bytes;
+            free(cached);
+        }
 }
 
 void allocator_free(Allocator *allocator) {

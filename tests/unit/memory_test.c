@@ -177,6 +177,51 @@ static void memory_that_is_pinned_stays_where_it_is(void) {
     engine_close();
 }
 
+// A device that held back work, for which it takes and gives memory when it is to give back some.
+enum { WORKS = 8 };
+static void *held_back[WORKS];
+static const Backend *working;
+
+static void work_and_free(Device *device, void *memory, size_t bytes) {
+    for (int i = 0; i < WORKS; i++) {
+        allocator_give(device->allocator, held_back[i]);
+        held_back[i] = NULL;
+    }
+    working->memory_free(device, memory, bytes);
+}
+
+static void a_device_may_give_memory_while_it_is_to_give_some_back(void) {
+    enum { SMALL = 1 << 9, LARGE = 1 << 13 };
+    engine_open("ref", "fp32");
+    Allocator *allocator = fixture_device->allocator;
+    Backend backend = *fixture_device->backend;
+    working = fixture_device->backend;
+    backend.memory_free = work_and_free;
+    void *kept[WORKS], *others[WORKS + 1];
+    const size_t held = allocator_use(allocator).total_now;
+    for (int i = 0; i < WORKS; i++) {
+        kept[i] = allocator_take(allocator, LARGE, MEMORY_ACTIVATIONS, NULL);
+        held_back[i] = allocator_take(allocator, SMALL, MEMORY_WORKSPACE, NULL);
+    }
+    allocator_give(allocator, allocator_take(allocator, LARGE, MEMORY_WORKSPACE, NULL));
+    fixture_device->backend = &backend;
+    allocator_trim(allocator);
+    fixture_device->backend = working;
+    CHECK(!held_back[0]);
+    CHECK_INT(allocator_use(allocator).reserved, allocator_use(allocator).total_now);
+    for (int i = 0; i <= WORKS; i++) {
+        others[i] = allocator_take(allocator, SMALL, MEMORY_DATA, NULL);
+        for (int k = 0; k < WORKS; k++)
+            CHECK(others[i] != kept[k]);
+    }
+    for (int i = 0; i <= WORKS; i++)
+        allocator_give(allocator, others[i]);
+    for (int i = 0; i < WORKS; i++)
+        allocator_give(allocator, kept[i]);
+    CHECK_INT(allocator_use(allocator).total_now, held);
+    engine_close();
+}
+
 int main(void) {
     RUN_TEST(an_operation_that_fails_hands_out_nothing);
     RUN_TEST(a_walk_back_may_run_out_of_memory_anywhere);
@@ -184,5 +229,6 @@ int main(void) {
     RUN_TEST(memory_of_a_device_is_apart_from_the_hosts);
     RUN_TEST(memory_that_is_free_is_let_be_where_it_may_yet_be_read);
     RUN_TEST(memory_that_is_pinned_stays_where_it_is);
+    RUN_TEST(a_device_may_give_memory_while_it_is_to_give_some_back);
     return test_end();
 }

@@ -31,17 +31,50 @@ __attribute__((format(printf, 2, 3))) static bool warn(Comparison *comparison, c
     return true;
 }
 
-// One that goes on has no end yet, and of one that died nobody wrote it down.
-static int64_t end_of(const RunRecord *run) {
+// One that goes on has no end yet, and of one that died nobody wrote it down: what its earlier
+// stretches leave of the time that it took was its last.
+static int64_t end_of(const RunRecord *run, const CompareStretches *stretches, int64_t from_ms) {
     if (run_status_goes_on(run->status))
         return INT64_MAX;
-    return run->status == RUN_DEAD ? run->created_ms + (int64_t)(1000 * run->wall_s)
-                                   : run->ended_ms;
+    if (run->status != RUN_DEAD)
+        return run->ended_ms;
+    int64_t end = from_ms + (int64_t)(1000 * run->wall_s);
+    for (int i = 0; i + 1 < stretches->count; i++)
+        end -= stretches->list[i].to_ms - stretches->list[i].from_ms;
+    return end;
 }
 
-static bool overlap(const RunRecord *a, const RunRecord *b) {
-    return a->created_ms < end_of(b) && b->created_ms < end_of(a) &&
-           strcmp(a->device_name, b->device_name) == 0;
+static int stretch_count(const Comparison *comparison, int run) {
+    const int count = comparison->stretches[run].count;
+    return count > 0 ? count : 1; // of which the run's own row tells
+}
+
+static RunStretch stretch_of(const Comparison *comparison, int run, int at) {
+    const RunRecord *record = &comparison->runs[run];
+    const CompareStretches *known = &comparison->stretches[run];
+    RunStretch stretch = {record->created_ms, record->created_ms};
+    if (known->count > 0)
+        stretch = known->list[at];
+    if (at + 1 == stretch_count(comparison, run)) {
+        const int64_t end = end_of(record, known, stretch.from_ms);
+        stretch.to_ms = end > stretch.to_ms ? end : stretch.to_ms;
+    }
+    return stretch;
+}
+
+// Whether two runs trained on one device at the same time: between its stretches a run took nothing
+// from others.
+static bool overlap(const Comparison *comparison, int a, int b) {
+    if (strcmp(comparison->runs[a].device_name, comparison->runs[b].device_name) != 0)
+        return false;
+    for (int i = 0; i < stretch_count(comparison, a); i++)
+        for (int k = 0; k < stretch_count(comparison, b); k++) {
+            const RunStretch one = stretch_of(comparison, a, i);
+            const RunStretch other = stretch_of(comparison, b, k);
+            if (one.from_ms < other.to_ms && other.from_ms < one.to_ms)
+                return true;
+        }
+    return false;
 }
 
 static bool differs(const Comparison *comparison, const char *name) {
@@ -200,7 +233,7 @@ static bool warn_of_brevity(Comparison *comparison) {
 
 bool compare_had_company(const Comparison *comparison, int run) {
     for (int i = 0; i < comparison->run_count; i++)
-        if (i != run && overlap(&comparison->runs[run], &comparison->runs[i]))
+        if (i != run && overlap(comparison, run, i))
             return true;
     return false;
 }
@@ -241,7 +274,7 @@ static bool warn_of_others(Comparison *comparison) {
 static bool warn_of_company(Comparison *comparison) {
     for (int i = 0; i < comparison->run_count; i++)
         for (int j = 0; j < i; j++) {
-            if (!overlap(&comparison->runs[i], &comparison->runs[j]))
+            if (!overlap(comparison, i, j))
                 continue;
             return warn(comparison,
                         "%s and %s trained at the same time and slowed each other: train them one "

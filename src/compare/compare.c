@@ -22,6 +22,12 @@ static void clear_curves(CompareCurve *curves, int count) {
     free(curves);
 }
 
+static void clear_stretches(CompareStretches *stretches, int count) {
+    for (int i = 0; stretches && i < count; i++)
+        free(stretches[i].list);
+    free(stretches);
+}
+
 static void clear_runs(RunRecord *runs, int count) {
     for (int i = 0; runs && i < count; i++)
         record_clear(&runs[i]);
@@ -39,6 +45,7 @@ void compare_free(Comparison *comparison) {
         free(comparison->differences[i].values);
     clear_curves(comparison->losses, comparison->run_count);
     clear_runs(comparison->runs, comparison->run_count);
+    clear_stretches(comparison->stretches, comparison->run_count);
     free(comparison->paces);
     free(comparison->reached);
     free(comparison->energies);
@@ -122,6 +129,7 @@ static void put_baseline_first(Comparison *comparison) {
     put_first(comparison->reached, sizeof *comparison->reached, at);
     put_first(comparison->orders, sizeof *comparison->orders, at);
     put_first(comparison->codes, sizeof *comparison->codes, at);
+    put_first(comparison->stretches, sizeof *comparison->stretches, at);
 }
 
 static bool fail_memory(Error *error) {
@@ -140,6 +148,7 @@ static Comparison *make(int count, const CompareOptions *options) {
     comparison->reached = calloc(runs, sizeof *comparison->reached);
     comparison->orders = calloc(runs, sizeof *comparison->orders);
     comparison->codes = calloc(runs, sizeof *comparison->codes);
+    comparison->stretches = calloc(runs, sizeof *comparison->stretches);
     comparison->sides = calloc(runs, sizeof *comparison->sides);
     comparison->members = calloc(2 * runs, sizeof *comparison->members);
     for (int i = 0; comparison->paces && i < count; i++)
@@ -147,7 +156,7 @@ static Comparison *make(int count, const CompareOptions *options) {
     for (int i = 0; comparison->reached && i < count; i++)
         comparison->reached[i] = compare_never;
     if (comparison->losses && comparison->paces && comparison->reached && comparison->orders &&
-        comparison->codes && comparison->sides && comparison->members)
+        comparison->codes && comparison->stretches && comparison->sides && comparison->members)
         return comparison;
     compare_free(comparison);
     return NULL;

@@ -15,6 +15,7 @@
 #include "compare/pace.h"
 #include "compare/statistics.h"
 #include "store/record.h"
+#include "store/runs.h"
 #include "store/series.h"
 
 enum {
@@ -84,6 +85,12 @@ typedef struct CompareCode {
 typedef struct CompareOrders {
     char text[RECORD_TEXT_SIZE]; // "": nothing
 } CompareOrders;
+
+// When a run trained, in order; none where the history does not say.
+typedef struct CompareStretches {
+    RunStretch *list;
+    int count;
+} CompareStretches;
 
 typedef struct CompareMetric {
     char name[RECORD_NAME_SIZE];
@@ -156,6 +163,7 @@ struct Comparison {
     Pace *paces;
     CompareOrders *orders;
     CompareCode *codes;
+    CompareStretches *stretches;
     CompareReach *reached;
     bool knows_target; // some run has that series
     int run_count;

@@ -1,5 +1,5 @@
-// What the history knows of the runs that are compared: their curves, the times of their steps, and
-// what was ordered of them.
+// What the history knows of the runs that are compared: their curves, the times of their steps,
+// what was ordered of them, and when they trained.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -224,7 +224,9 @@ bool compare_read_runs(Store *store, Comparison *comparison, const int64_t *ids,
     for (int i = 0; i < comparison->run_count && done; i++)
         done = read_curve(store, comparison, i, error) && read_times(store, comparison, i, error) &&
                compare_read_reach(store, comparison, i, error) &&
-               read_orders(store, comparison, i, error);
+               read_orders(store, comparison, i, error) &&
+               store_read_stretches(store, comparison->runs[i].id, &comparison->stretches[i].list,
+                                    &comparison->stretches[i].count, error);
     if (done && comparison->options.target && !comparison->knows_target)
         return error_fail(error, ERROR_USAGE,
                           "--target %.60s: no series of these runs; `mpbench show RUN` names them",

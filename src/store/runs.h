@@ -18,6 +18,16 @@ bool store_update_run(Store *store, const RunRecord *record, Error *error) MUST_
 // gone reads as dead.
 bool store_read_run(Store *store, int64_t id, RunRecord *record, Error *error) MUST_CHECK;
 
+// A time in which a run trained: from its start, or a resume, to the last event that is known of
+// it.
+typedef struct RunStretch {
+    int64_t from_ms, to_ms; // wall clock, since 1970
+} RunStretch;
+
+// In order; none where nobody wrote down when it began. The caller frees the array.
+bool store_read_stretches(Store *store, int64_t run, RunStretch **stretches, int *count,
+                          Error *error) MUST_CHECK;
+
 // RUN as people type it: a number, a unique name or a unique beginning of one (that is not all
 // digits), @last, @last:fp16 (the last run of that precision or status), @last:EXPERIMENT.
 // ERROR_USAGE with the nearest name.

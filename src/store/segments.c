@@ -1,7 +1,8 @@
-// Which segment of a run owns which steps: a later start, resume or fork supersedes what earlier
-// ones have after its first step.
+// Segments of a run: which owns which steps (a later start, resume or fork supersedes what earlier
+// ones have after its first step), and when each trained.
 #include <stdlib.h>
 
+#include "store/runs.h"
 #include "store/series_private.h"
 
 void lineage_clear(Lineage *lineage) {
@@ -70,4 +71,42 @@ bool lineage_supersedes(const Lineage *lineage, int64_t segment, int64_t step) {
             low = middle + 1;
     }
     return low < lineage->count && step > lineage->spans[low].after;
+}
+
+static bool add_stretch(Query *query, RunStretch **stretches, int *count, int *capacity,
+                        Error *error) {
+    if (!store_grow((void **)stretches, *count, capacity, sizeof **stretches, error))
+        return false;
+    RunStretch *stretch = &(*stretches)[(*count)++];
+    stretch->from_ms = query_integer(query, 0);
+    stretch->to_ms = query_integer(query, 1);
+    if (stretch->to_ms < stretch->from_ms) // no event, or the clock was set back
+        stretch->to_ms = stretch->from_ms;
+    return true;
+}
+
+bool store_read_stretches(Store *store, int64_t run, RunStretch **stretches, int *count,
+                          Error *error) {
+    Query query;
+    int capacity = 0;
+    *stretches = NULL;
+    *count = 0;
+    if (!query_begin(&query, store,
+                     "SELECT s.began_ms, (SELECT max(e.time_ms) FROM events e"
+                     " WHERE e.run = s.run AND e.segment = s.segment)"
+                     " FROM segments s WHERE s.run = ? ORDER BY s.segment",
+                     error))
+        return false;
+    query_put_integer(&query, run);
+    bool done = true;
+    while (done && query_next(&query))
+        done = add_stretch(&query, stretches, count, &capacity, error);
+    if (!done)
+        query_drop(&query);
+    else if (query_end(&query, "the segments of a run cannot be read", error))
+        return true;
+    free(*stretches);
+    *stretches = NULL;
+    *count = 0;
+    return false;
 }

@@ -144,4 +144,23 @@ for kept in 20 30; do # every so many steps
 done
 end
 
+# One that is resumed trained before and after, not in between.
+begin "runs that took turns are not said to have trained at the same time"
+write_endless
+train_a_while() { # COMMAND ...: until it has trained, then it is stopped
+    "$mpbench" "$@" --quiet >"$folder/out" 2>&1 &
+    worker=$!
+    workers="$workers $worker"
+    wait_until 20 is_running turns 1 || fail "$1: it does not train"
+    kill -INT "$worker"
+    wait "$worker"
+}
+train_a_while run "$endless" --threads 1 --name turns
+train run "$endless" --threads 1 --steps 500 --name between
+train_a_while resume turns
+run compare turns between
+expect_status 0
+expect_no_out "at the same time"
+end
+
 exit "$failures"

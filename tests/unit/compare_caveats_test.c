@@ -25,6 +25,41 @@ static void a_run_without_an_end_kept_company_until_it_died(void) {
     }
 }
 
+// One that trained, rested while another did, and went on.
+static void between_its_stretches_a_run_keeps_nobody_company(void) {
+    const int64_t began = 1700000000000;
+    static const struct {
+        RunStatus status;
+        int64_t from_ms, to_ms; // of the other, after `began`
+        bool is_company;
+    } cases[] = {
+        {RUN_STOPPED, 2000, 3000, false}, {RUN_STOPPED, 500, 3000, true},
+        {RUN_STOPPED, 2000, 5500, true},  {RUN_STOPPED, 7000, 8000, false},
+        {RUN_RUNNING, 2000, 3000, false}, {RUN_RUNNING, 60000, 61000, true},
+        {RUN_DEAD, 7000, 7500, true}, // of the 4 s that it took, 3 were its last
+        {RUN_DEAD, 9000, 9500, false},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        RunRecord *runs = planted_records(six, 2);
+        Error error;
+        CompareOptions options = {.grams_per_kwh = NAN};
+        runs[0].status = cases[c].status;
+        runs[0].created_ms = began;
+        runs[0].ended_ms = cases[c].status == RUN_STOPPED ? began + 6000 : 0;
+        runs[0].wall_s = 4;
+        runs[1].created_ms = began + cases[c].from_ms;
+        runs[1].ended_ms = began + cases[c].to_ms;
+        Comparison *comparison = compare_records(runs, NULL, 2, &options, &error);
+        CompareStretches *stretches = &comparison->stretches[0];
+        *stretches = (CompareStretches){calloc(2, sizeof *stretches->list), 2};
+        stretches->list[0] = (RunStretch){began, began + 1000};
+        stretches->list[1] = (RunStretch){began + 5000, began + 5100};
+        CHECK_MESSAGE(compare_had_company(comparison, 0) == cases[c].is_company, "case %d", (int)c);
+        CHECK_INT(compare_had_company(comparison, 1), compare_had_company(comparison, 0));
+        compare_free(comparison);
+    }
+}
+
 static void a_run_that_counts_no_epochs_is_told_where_they_are_the_axis(void) {
     RunRecord *runs = planted_records(six, 2);
     CompareCurve *curves = planted_curves(six, 2);
@@ -274,6 +309,7 @@ static void skipped_steps_are_told_as_what_a_format_seems_to_cost(void) {
 int main(void) {
     RUN_TEST(speeds_of_short_runs_and_of_company_mislead);
     RUN_TEST(a_run_without_an_end_kept_company_until_it_died);
+    RUN_TEST(between_its_stretches_a_run_keeps_nobody_company);
     RUN_TEST(a_run_that_counts_no_epochs_is_told_where_they_are_the_axis);
     RUN_TEST(a_speed_measured_in_company_only_seemed_so);
     RUN_TEST(energy_of_fewer_steps_is_held_against_nothing);

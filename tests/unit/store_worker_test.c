@@ -292,6 +292,29 @@ static void orders_left_by_a_dead_worker_are_not_repeated(void) {
 
 // ---- events and checkpoints ---------------------------------------------------------------------
 
+static void a_run_trained_from_each_start_to_what_is_known_last_of_it(void) {
+    int64_t run;
+    Store *store = with_run("stretches.db", &run);
+    RunStretch *stretches;
+    int count;
+    CHECK_DONE(store_read_stretches(store, run, &stretches, &count, &error));
+    CHECK_INT(count, 0);
+    run_sql(path_of("stretches.db"),
+            "INSERT INTO segments (run, segment, after, why, began_ms) VALUES"
+            " (1, 0, 0, 'start', 100), (1, 1, 5, 'resume', 400), (1, 2, 5, 'resume', 900)");
+    for (int i = 0; i < 3; i++) {
+        Event event = {.segment = i / 2, .time_ms = 150 + 50 * i, .kind = EVENT_LIFE, .value = NAN};
+        CHECK_DONE(store_add_event(store, run, &event, &error));
+    }
+    CHECK_DONE(store_read_stretches(store, run, &stretches, &count, &error));
+    CHECK_INT(count, 3);
+    CHECK(count == 3 && stretches[0].from_ms == 100 && stretches[0].to_ms == 200);
+    CHECK(count == 3 && stretches[1].from_ms == 400 && stretches[1].to_ms == 400); // set back
+    CHECK(count == 3 && stretches[2].from_ms == 900 && stretches[2].to_ms == 900); // no event
+    free(stretches);
+    store_close(store);
+}
+
 static void what_a_resume_superseded_is_left_out(void) {
     int64_t run;
     Store *store = with_run("superseded.db", &run);
@@ -356,6 +379,7 @@ int main(void) {
     RUN_TEST(orders_are_claimed_once_in_order_and_answered);
     RUN_TEST(wrong_orders_are_refused_at_once);
     RUN_TEST(orders_left_by_a_dead_worker_are_not_repeated);
+    RUN_TEST(a_run_trained_from_each_start_to_what_is_known_last_of_it);
     RUN_TEST(what_a_resume_superseded_is_left_out);
     remove_folder();
     return test_end();

@@ -362,6 +362,21 @@ expect_status 0
 [ "$(says on steps)" = 12 ] || fail "$(says on steps) steps"
 end
 
+begin "a fork that its parent's --steps would end at once is refused, whatever else is set"
+run run "$folder/long.lua" --name capped --steps 8
+for words in "capped --set lr=0.5" "capped --set steps=500" "short --epochs 5"; do
+    # shellcheck disable=SC2086 # words
+    run fork $words --name empty
+    expect_error 2 "ended at step 8, so that a fork would train nothing: give --at an earlier step, or --steps N"
+done
+"$mpbench" show empty >"$folder/out" 2>&1 && fail "a run is left of it"
+run fork capped --set lr=0.5 --steps 12 --name beyond
+expect_status 0
+[ "$(says beyond steps)" = 12 ] || fail "$(says beyond steps) steps"
+run fork capped --set lr=0.5 --at 4
+expect_status 0
+end
+
 begin "a fork keeps the layers that were set live but for those that it names"
 "$mpbench" run "$folder/long.lua" -p fp16 --set steps=100000000 --name live --quiet >/dev/null 2>&1 &
 worker=$!

@@ -72,13 +72,18 @@ static RestoreOwn own_of(const Past *past) {
     return own;
 }
 
+// The step after which a run was to end by its --steps; 0: by none.
+static int64_t step_limit(const RunRecord *record) {
+    int64_t limit = 0;
+    for (int i = 0; i < record->option_count; i++)
+        if (strcmp(record->options[i].name, "steps") == 0)
+            limit = strtoll(record->options[i].value, NULL, 10);
+    return limit;
+}
+
 // The option that gives a run that has finished more to train.
 static const char *longer_by(const RunRecord *record) {
-    for (int i = 0; i < record->option_count; i++)
-        if (strcmp(record->options[i].name, "steps") == 0 &&
-            strtoll(record->options[i].value, NULL, 10) == record->step)
-            return "--steps";
-    return record->epochs > 0 ? "--epochs" : "--steps";
+    return step_limit(record) == record->step || record->epochs == 0 ? "--steps" : "--epochs";
 }
 
 // Nothing can go on from where the run never came. What is known of one that was killed may lag
@@ -278,7 +283,10 @@ static bool check_settings(const Past *past, Error *error) {
 static bool check_fork(const Cli *cli, const Past *past, Error *error) {
     const RunRecord *record = &past->record;
     int64_t step = cli->at ? cli->at : past->row ? past->row->step : 0;
-    bool is_longer =
+    const int64_t limit = step_limit(record);
+    // More epochs, or what else is set, train no step behind the limit that a fork inherits.
+    const bool is_at_limit = limit > 0 && limit <= step && !past_has_own(past, "steps");
+    const bool is_longer =
         past_has_own(past, "steps") || past_has_own(past, "epochs") || past_has_own(past, "set");
     if (!check_came_to(past, step, error))
         return false;
@@ -287,7 +295,7 @@ static bool check_fork(const Cli *cli, const Past *past, Error *error) {
                           "--steps %" PRId64 ": the fork begins after step %" PRId64
                           " and would train nothing",
                           cli->run.steps, step);
-    if (record->status == RUN_FINISHED && step == record->step && !is_longer)
+    if (is_at_limit || (record->status == RUN_FINISHED && step == record->step && !is_longer))
         return error_fail(error, ERROR_USAGE,
                           "run %s ended at step %" PRId64 ", so that a fork would train nothing: "
                           "give --at an earlier step, or %s N, more of them",

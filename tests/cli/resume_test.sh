@@ -431,6 +431,50 @@ run resume trusted --at 50
 expect_error 2 "was started with --trust"
 end
 
+# Its tenth step tells that it is there, and waits until it may go on, once it is asked to.
+cat >"$folder/waits.lua" <<LUA
+local mp = require "mp"
+local function is_there(name) local file = io.open("$folder/" .. name) return file and file:close() end
+return mp.experiment { name = "waits", params = { steps = 30 }, run = function(run)
+    local net = run:model(mp.nn.Linear(4, 1))
+    local opt = mp.optim.SGD(net:parameters(), { lr = 1e-2 })
+    for step = 1, run.params.steps do
+        opt:zero_grad()
+        local loss = (net(mp.randn(4, 4)) ^ 2):mean()
+        loss:backward()
+        opt:step()
+        run:log { loss = loss }
+        if step == 10 and is_there "wait" then
+            io.open("$folder/waiting", "w"):close()
+            while not is_there "go_on" do end
+        end
+    end
+end }
+LUA
+begin "a resume that is stopped before its checkpoint leaves the run as it was, and says so"
+run run "$folder/waits.lua" --trust --checkpoint-every 20 --name waits
+"$mpbench" show waits --json >"$folder/before"
+touch "$folder/wait"
+for with in "" --json; do
+    rm -f "$folder/waiting" "$folder/go_on"
+    # shellcheck disable=SC2086 # an option or none
+    "$mpbench" resume waits --at 20 --trust --quiet $with >"$folder/out" 2>"$folder/err" &
+    worker=$!
+    workers="$workers $worker"
+    wait_until 10 test -e "$folder/waiting" || fail "it does not come to step 10"
+    kill -INT "$worker"
+    touch "$folder/go_on"
+    wait "$worker"
+    status=$?
+    expect_status 130
+    expect_silent out
+    expect_err "^mpbench: waits was not resumed: it is as before$"
+    "$mpbench" show waits --json >"$folder/after"
+    cmp -s "$folder/before" "$folder/after" || fail "the run is another one"
+done
+rm "$folder/wait"
+end
+
 begin "what is too long to be kept with a run is refused, not cut"
 long=$(printf '%064d' 0)
 run run simple --steps 1 --name "x$long"

@@ -87,25 +87,35 @@ static bool write_json(const Training *training, Error *error) {
     return true;
 }
 
+static void tell_untouched(const Run *run) {
+    fputs("mpbench: ", stderr);
+    cli_print_outside(stderr, run->name);
+    fputs(" was not resumed: it is as before\n", stderr);
+}
+
 // The run is finished: its last state goes into the history, and the result to standard output.
 // `done`: it did what it was asked for, else `error` says why not.
 static bool report(Training *training, bool done, Error *error) {
     Run *run = training->run;
     Error lost = {0};
     bool is_kept = !training->recorder || recorder_end(training->recorder, run, &lost);
-    // It never went on, and stands in the history as before: nothing came of it.
-    bool is_refused = !done && training->recorder && run->options->resumes > 0 &&
-                      !recorder_has_begun(training->recorder);
+    // It never came to its checkpoint, and stands in the history as before: nothing came of it.
+    const bool is_untouched =
+        training->recorder && run->options->resumes > 0 && !recorder_has_begun(training->recorder);
     bool is_own = lost.code == ERROR_STOPPED; // somebody else's run now: it has been told
     progress_end(&training->progress);
     if (!is_kept && !is_own) {
         error_prefix(&lost, "not all of run %s is in the history", run->name);
         lost.code = ERROR_HISTORY;
     }
-    if (training->cli->json)
+    if (is_untouched) {
+        if (done) // else its error is told
+            tell_untouched(run);
+    } else if (training->cli->json) {
         done = write_json(training, done ? error : NULL) && done;
-    else if (done || (run->step > run->forked_at && !is_refused))
+    } else if (done || run->step > run->forked_at) {
         summary_print(run, training->cli);
+    }
     if (is_kept)
         return done;
     if (!done)

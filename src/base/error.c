@@ -50,6 +50,7 @@ const char *error_cause(int code) {
 const char *error_remedy(int code) {
     switch (code) {
     case EAGAIN: return "; raise the limit on processes (ulimit -u), end some, or free memory";
+    case EFBIG: return "; raise the limit on the size of files (ulimit -f)";
     case EMFILE: return "; raise the limit on open files (ulimit -n)";
     case ENFILE: return "; close other programs, the system has no more open files";
     default: return "";

@@ -45,7 +45,7 @@ __attribute__((format(printf, 2, 3))) bool error_prefix(Error *error, const char
 // What errno `code` means; of 0, which says nothing, that no cause is known.
 const char *error_cause(int code);
 // What helps against errno `code`, "; raise ...", where the system has a limit on how many of
-// something there may be; "" for every other code.
+// something there may be, or how large it may be; "" for every other code.
 const char *error_remedy(int code);
 
 // The exit status of the program for an error of this code.

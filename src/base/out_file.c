@@ -12,7 +12,8 @@
 #include <unistd.h>
 
 static bool fail_with(const char *path, int code, Error *error) {
-    return error_fail(error, ERROR_FAILED, "%.300s: %s", path, error_cause(code));
+    return error_fail(error, ERROR_FAILED, "%.300s: %s%s", path, error_cause(code),
+                      error_remedy(code));
 }
 
 // The descriptor of our own output that is the same file, whatever its name; -1: none is.

@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 
 #include <ctype.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -308,6 +309,7 @@ int cli_main(const Command *commands, int argc, char **argv) {
     cli->commands = commands;
     cli->arguments = argv;
     stops_put_off(); // until no lock of the history is held
+    signal(SIGXFSZ, SIG_IGN); // a file that may not grow is an error, which can be told
     bool done = dispatch(cli, argc, argv, &error);
     // A result that could not be written is none: a full disk must not look like success.
     if (done && (fflush(stdout) != 0 || ferror(stdout)))

@@ -254,6 +254,14 @@ static bool is_final(int code) {
     return false;
 }
 
+// errno of what failed. What SQLite forgets when a commit fails its file still knows.
+static int system_cause(const Store *store) {
+    int cause = sqlite3_system_errno(store->db);
+    if (cause == 0)
+        sqlite3_file_control(store->db, "main", SQLITE_FCNTL_LAST_ERRNO, &cause);
+    return cause;
+}
+
 static bool is_full(const Store *store, int code) {
     if ((code & 0xff) == SQLITE_FULL)
         return true;
@@ -304,8 +312,11 @@ bool store_fail(Store *store, int code, const char *what, Error *error) {
     case SQLITE_IOERR:
         if (is_final(code))
             store->is_broken = true;
+        if (system_cause(store) == EFBIG)
+            return error_fail(error, ERROR_HISTORY, "%s: %s may not grow: %s%s", what, path,
+                              error_cause(EFBIG), error_remedy(EFBIG));
         return error_fail(error, ERROR_HISTORY, "%s: the disk of %s failed (%s): look after it",
-                          what, path, error_cause(sqlite3_system_errno(store->db)));
+                          what, path, error_cause(system_cause(store)));
     default:
         if (store->losses > 0) // "no such table", where the schema is what was lost
             return store_fail(store, SQLITE_CORRUPT, what, error);

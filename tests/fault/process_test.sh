@@ -68,6 +68,26 @@ grep -q 'out of memory: [0-9]* MiB asked.*a smaller batch' "$folder/err" || fail
 is_whole
 end
 
+# limited BYTES COMMAND ...: no file may become larger.
+limited() {
+    most=$1
+    shift
+    prlimit --fsize="$most" "$mpbench" "$@" >"$folder/out" 2>"$folder/err"
+    status=$?
+}
+begin "a file that may not grow is told with the limit to raise"
+"$mpbench" run simple --name whole --steps 60 --threads 1 --quiet >/dev/null 2>&1
+for bytes in 4096 50000 400000; do
+    rm -rf "$folder/small"
+    limited "$bytes" run simple --threads 1 --steps 3000 --name grown --quiet --db "$folder/small/history.db"
+    expect_error 4 'small/history.db may not grow: File too large; raise the limit on the size of files'
+done
+"$mpbench" show grown --db "$folder/small/history.db" >"$folder/out" 2>&1
+expect_out '^ *error .* or could not write the history'
+limited 4096 export whole --format jsonl -o "$folder/whole.jsonl"
+expect_error 1 'File too large; raise the limit'
+end
+
 if ! compile "$folder/process.so" "$here/process.c"; then
     echo "skip the clock, threads and forks: $(head -n 1 "$folder/err")"
     exit "$failures"

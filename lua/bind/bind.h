@@ -73,7 +73,7 @@ typedef struct Session {
     bool has_no_steps;         // they are not captured here
     double kept_at;            // clock_seconds of it; of the first step before there is one
     Error refusal; // the last whose code the end is told by: of what was typed on the command line,
-                   // or for lack of memory; may be caught
+                   // of the history, or for lack of memory; may be caught
     bool finished; // the run has ended: what it owned is no more
     Evaluation *evaluation;            // borrowed: the script is evaluated; NULL: it trains
     Scan *scan;                        // borrowed: its layers are tried in formats; NULL: it trains

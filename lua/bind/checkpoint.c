@@ -210,7 +210,7 @@ void bind_boundary(lua_State *L) {
         lua_vm_begin_patience(session->vm);
         bool restored = restore(L, session, false, &error);
         lua_vm_end_patience(session->vm);
-        if (!restored && error.code == ERROR_USAGE) // what was typed is wrong, not the script
+        if (!restored && error.code != ERROR_FAILED) // what was typed, or the history, is to blame
             session->refusal = error;
         if (!restored)
             bind_raise(L, &error);

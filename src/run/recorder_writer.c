@@ -272,7 +272,8 @@ static bool wait_a_moment(Recorder *recorder) {
 }
 
 // The last state. A lock is waited for, a full disk as long as nobody wants the end; then it is
-// given up, since nothing else can be done.
+// given up, since nothing else can be done. A resume that never went on has nothing to write but
+// that it leaves, which its end tells as well: for that no room is waited for.
 static void write_last(RecorderWriter *writer) {
     Recorder *recorder = writer->recorder;
     Error fault = {0};
@@ -287,7 +288,8 @@ static void write_last(RecorderWriter *writer) {
         if (atomic_load(&recorder->is_over))
             return;
         bool is_full = atomic_load(&recorder->is_full);
-        if (clock_seconds() >= give_up || (is_full && run_stop_requested())) {
+        const bool may_wait = atomic_load(&recorder->has_segment) && !run_stop_requested();
+        if (clock_seconds() >= give_up || (is_full && !may_wait)) {
             error_fail(&fault, ERROR_HISTORY, "%s: the end of the run could not be written: %s",
                        store_file(recorder->store),
                        is_full ? "the disk is full" : "another process keeps it locked");

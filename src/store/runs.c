@@ -478,7 +478,17 @@ char *store_read_script(Store *store, const char *hash, size_t *length, Error *e
 }
 
 bool store_find_matrix(Store *store, const char *specification, int64_t *id, Error *error) {
-    static const char what[] = "the matrix cannot be kept";
+    Query query;
+    *id = 0;
+    if (!query_begin(&query, store, "SELECT id FROM matrices WHERE specification = ?", error))
+        return false;
+    query_put_text(&query, specification);
+    while (query_next(&query))
+        *id = query_integer(&query, 0);
+    return query_end(&query, "the matrices cannot be read", error);
+}
+
+bool store_keep_matrix(Store *store, const char *specification, int64_t *id, Error *error) {
     Query query;
     *id = 0;
     if (!store_begin(store, error))
@@ -488,16 +498,9 @@ bool store_find_matrix(Store *store, const char *specification, int64_t *id, Err
     if (done) {
         query_put_text(&query, specification);
         query_next(&query);
-        done = query_end(&query, what, error);
+        done = query_end(&query, "the matrix cannot be kept", error);
     }
-    done = done &&
-           query_begin(&query, store, "SELECT id FROM matrices WHERE specification = ?", error);
-    if (done) {
-        query_put_text(&query, specification);
-        while (query_next(&query))
-            *id = query_integer(&query, 0);
-        done = query_end(&query, what, error);
-    }
+    done = done && store_find_matrix(store, specification, id, error);
     return store_end(store, done, error);
 }
 

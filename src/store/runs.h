@@ -67,9 +67,12 @@ bool store_remove_unused(Store *store, Error *error) MUST_CHECK;
 // The text of a script; the caller frees it. NULL with an error when the hash is unknown.
 char *store_read_script(Store *store, const char *hash, size_t *length, Error *error);
 
-// A matrix: what was asked for, by the hash of its specification, so that the same one is gone on
-// with. Gives its id, new or known.
+// A matrix: what was asked for, by its specification, so that the same one is gone on with. Gives
+// its id; 0: the history has none.
 bool store_find_matrix(Store *store, const char *specification, int64_t *id,
+                       Error *error) MUST_CHECK;
+// The same; where there is none it is made.
+bool store_keep_matrix(Store *store, const char *specification, int64_t *id,
                        Error *error) MUST_CHECK;
 // The first whose id is above `after`, and what was asked for, which the caller frees. *id is 0
 // after the last.

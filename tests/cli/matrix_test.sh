@@ -47,6 +47,15 @@ expect_err "7 of 8 done before"
 expect_err "8/8 done: "
 end
 
+begin "what is only listed leaves no row in the history"
+matrices() { sqlite3 "$MPBENCH_DB" 'SELECT count(*) FROM matrices'; }
+before=$(matrices)
+run matrix simple --steps 41 -p fp32,bf16 --list
+expect_status 0
+[ "$(grep -c '  -  to be trained$' "$folder/out")" = 2 ] || fail "it lists $(cat "$folder/out")"
+[ "$(matrices)" = "$before" ] || fail "$(matrices) matrices, and $before before"
+end
+
 begin "a comment that is edited leaves a matrix what it has, and code does not"
 write_tiny
 run matrix "$tiny" -p fp32,bf16 --steps 3

@@ -307,8 +307,12 @@ static void the_same_matrix_is_gone_on_with(void) {
     Store *store = fresh_store("matrix.db");
     int64_t first, second, third;
     CHECK_DONE(store_find_matrix(store, "a", &first, &error));
-    CHECK_DONE(store_find_matrix(store, "b", &second, &error));
+    CHECK_INT(first, 0);
+    CHECK_DONE(store_keep_matrix(store, "a", &first, &error));
     CHECK_DONE(store_find_matrix(store, "a", &third, &error));
+    CHECK_INT(third, first);
+    CHECK_DONE(store_keep_matrix(store, "b", &second, &error));
+    CHECK_DONE(store_keep_matrix(store, "a", &third, &error));
     CHECK(first == third && first != second && first > 0);
     RunRecord record = some_run("x", "fp32");
     record.matrix = second;
@@ -329,12 +333,12 @@ static void a_matrix_goes_with_the_last_of_its_runs(void) {
     Store *store = fresh_store("matrices.db");
     const char *path = path_of("matrices.db");
     int64_t first, second, run;
-    CHECK_DONE(store_find_matrix(store, "a", &first, &error));
+    CHECK_DONE(store_keep_matrix(store, "a", &first, &error));
     RunRecord record = some_run("cell", "fp32"), other = record;
     record.matrix = other.matrix = first;
     run = add_run(store, record);
     int64_t last = add_run(store, other);
-    CHECK_DONE(store_find_matrix(store, "b", &second, &error)); // whose first run is to begin
+    CHECK_DONE(store_keep_matrix(store, "b", &second, &error)); // whose first run is to begin
     CHECK_DONE(store_remove_run(store, run, &error));
     CHECK_INT(ask_sql(path, "SELECT count(*) FROM matrices"), 2);
     CHECK_DONE(store_remove_run(store, last, &error));
@@ -361,7 +365,7 @@ static void a_run_is_forgotten_where_nothing_came_of_it(void) {
     const char *path = path_of("forget.db");
     RunRecord record = some_run("refused", "fp32");
     bool is_gone;
-    CHECK_DONE(store_find_matrix(store, "a", &record.matrix, &error));
+    CHECK_DONE(store_keep_matrix(store, "a", &record.matrix, &error));
     CHECK_DONE(store_add_run(store, &record, "one", 3, &error));
     Event begun = {.kind = EVENT_LIFE, .text = "started", .value = NAN};
     CHECK_DONE(store_add_event(store, record.id, &begun, &error));

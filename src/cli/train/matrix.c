@@ -198,12 +198,21 @@ static bool lock(const Cli *cli, const Matrix *matrix, int *file, Error *error) 
     return true; // a file system without locks
 }
 
+// The history that the runs will be in, which a list of them only reads.
+static Store *open_history(const Cli *cli, Error *error) {
+    char path[STORE_PATH_SIZE];
+    if (cli->list)
+        return history_open(cli, STORE_READ, error);
+    return store_path(cli->database, path, error) ? store_open(path, STORE_WRITE, error) : NULL;
+}
+
 // What of the matrix is in the history; the store is closed while others write.
 static bool look(const Cli *cli, Matrix *matrix, Error *error) {
-    char path[STORE_PATH_SIZE];
-    Store *store =
-        store_path(cli->database, path, error) ? store_open(path, STORE_WRITE, error) : NULL;
-    bool done = store && matrix_find_runs(store, matrix, error);
+    Store *store = open_history(cli, error);
+    bool done =
+        store &&
+        (cli->list || store_keep_matrix(store, matrix->specification, &matrix->id, error)) &&
+        matrix_find_runs(store, matrix, error);
     store_close(store);
     return done;
 }
@@ -256,8 +265,7 @@ bool command_matrix(Cli *cli, Error *error) {
         return false;
     child_catch_signals();
     int file = -1; // locked until the end
-    bool done = (!cli->list || history_check_there(cli, error)) && look(cli, matrix, error) &&
-                (cli->list || lock(cli, matrix, &file, error));
+    bool done = look(cli, matrix, error) && (cli->list || lock(cli, matrix, &file, error));
     int known = matrix_count(matrix, CELL_DONE);
     if (done && known > 0 && !cli->quiet)
         fprintf(stderr, "%d of %d done%s\n", known, matrix->cell_count, cli->list ? "" : " before");

@@ -40,7 +40,7 @@ typedef struct MatrixKey {
 } MatrixKey;
 
 typedef struct Matrix {
-    int64_t id; // of the history; 0: not asked for yet
+    int64_t id; // of the history; 0: it has none of it
     const char *experiment;
     char *specification;  // what is the same in all cells
     MatrixKey precisions; // no value: the experiment's own
@@ -60,9 +60,9 @@ void matrix_cell_name(const Matrix *matrix, const MatrixCell *cell, char name[MA
 // To each cell that a run is of: whether it finished, or goes on.
 void matrix_note_run(Matrix *matrix, const RunRecord *run);
 
-// matrix_history.c. Gives the matrix its id and every cell what the history knows of it. A matrix
-// is known by the code of its experiment and of what that requires: a comment that was edited makes
-// no other.
+// matrix_history.c. Gives the matrix its id, if the history has one, and every cell what that knows
+// of it; writes nothing. A matrix is known by the code of its experiment and of what that requires:
+// a comment that was edited makes no other.
 bool matrix_find_runs(Store *store, Matrix *matrix, Error *error) MUST_CHECK;
 
 // matrix_code.c. What a specification begins with: the hash of the experiment's code, by

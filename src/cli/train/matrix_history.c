@@ -62,5 +62,6 @@ static bool note_older(Store *store, Matrix *matrix, Error *error) {
 bool matrix_find_runs(Store *store, Matrix *matrix, Error *error) {
     if (matrix->id == 0 && !store_find_matrix(store, matrix->specification, &matrix->id, error))
         return false;
-    return note_older(store, matrix, error) && note_runs(store, matrix, matrix->id, error);
+    return note_older(store, matrix, error) &&
+           (matrix->id == 0 || note_runs(store, matrix, matrix->id, error));
 }

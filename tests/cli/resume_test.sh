@@ -475,6 +475,15 @@ done
 rm "$folder/wait"
 end
 
+begin "a fork whose beginning has no place beside the history is status 4"
+run run "$folder/long.lua" --steps 8 --name placeless --db "$folder/placeless/history.db"
+expect_status 0
+mv "$folder/placeless/checkpoints" "$folder/placeless/moved"
+: >"$folder/placeless/checkpoints" # where a folder is wanted
+run fork placeless --at 5 --db "$folder/placeless/history.db"
+expect_error 4 "^mpbench: fork: cannot make the folder .*placeless/checkpoints/scratch-1: Not a directory"
+end
+
 begin "what is too long to be kept with a run is refused, not cut"
 long=$(printf '%064d' 0)
 run run simple --steps 1 --name "x$long"

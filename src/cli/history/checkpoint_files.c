@@ -119,7 +119,7 @@ static const char scratch_prefix[] = "scratch-";
 bool scratch_folder_make(ScratchFolder *folder, const char *root, Error *error) {
     struct stat about;
     if (mkdir(root, 0700) != 0 && errno != EEXIST)
-        return error_fail(error, ERROR_FAILED, "cannot make the folder %.300s: %s", root,
+        return error_fail(error, ERROR_HISTORY, "cannot make the folder %.300s: %s", root,
                           error_cause(errno));
     // A number that another process had may be taken, by what it left.
     for (int number = 1;; number++) {
@@ -132,7 +132,7 @@ bool scratch_folder_make(ScratchFolder *folder, const char *root, Error *error) 
             continue;
         if (folder->lock < 0 || flock(folder->lock, LOCK_EX) != 0 ||
             fstat(folder->lock, &about) != 0) {
-            error_fail(error, ERROR_FAILED, "cannot make the folder %.300s: %s", folder->path,
+            error_fail(error, ERROR_HISTORY, "cannot make the folder %.300s: %s", folder->path,
                        error_cause(errno));
             if (folder->lock >= 0)
                 scratch_folder_remove(folder);

@@ -16,6 +16,8 @@ typedef struct LuaKeeping { // of checkpoints
     int64_t every;          // steps between two; 0: only when asked, when stopped and at the end
     // One is safe on the disk. On the run's thread; may be NULL.
     void (*kept)(void *context, const Run *run, const CheckpointFile *file);
+    // One could not be kept, as an event of the run tells too; likewise.
+    void (*lost)(void *context, const Error *error);
     void *context;
 } LuaKeeping;
 

@@ -107,6 +107,8 @@ static void take(Session *session, const char *why, bool at_end) {
     snprintf(text, sizeof text, "the checkpoint of step %lld was not kept: %s",
              (long long)session->run->step, error.text);
     run_event(session->run, text);
+    if (session->keeping.lost)
+        session->keeping.lost(session->keeping.context, &error);
 }
 
 // An order, or run:checkpoint(): due before the next engine work.

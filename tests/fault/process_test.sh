@@ -86,6 +86,9 @@ done
 expect_out '^ *error .* or could not write the history'
 limited 4096 export whole --format jsonl -o "$folder/whole.jsonl"
 expect_error 1 'File too large; raise the limit'
+limited 20000 fork whole --at 50 --quiet
+expect_status 4
+expect_err '^mpbench: checkpoint: .*scratch-1/step-50.safetensors.*: File too large'
 end
 
 if ! compile "$folder/process.so" "$here/process.c"; then

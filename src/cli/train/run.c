@@ -70,6 +70,7 @@ typedef struct Training {
     Recorder *recorder; // NULL: no history
     const TrainingPlan *plan;
     ProgressView progress;
+    Error lost; // why a checkpoint was not kept
 } Training;
 
 // One that was to be recorded and is not in the history has no name there: what it was to be called
@@ -157,6 +158,26 @@ static void end_there(void *context, const Run *run) {
         run_stop(training->run, "there");
 }
 
+static void note_lost(void *context, const Error *error) {
+    Training *training = context;
+    training->lost = *error;
+}
+
+// Without that checkpoint, whose folder lies beside the history, it was for nothing.
+static bool train_unrecorded(Training *training, LuaRunOptions *options, Error *error) {
+    options->print = NULL;
+    options->stuck = NULL;
+    options->left = NULL;
+    options->keeping.every = 0;
+    options->keeping.lost = note_lost;
+    options->keeping.context = training;
+    training->run->observer = (RunObserver){.context = training, .step = end_there};
+    if (!lua_run_experiment(training->run, training->plan->path, options, error))
+        return false;
+    return training->lost.code == ERROR_NONE ||
+           error_fail(error, ERROR_HISTORY, "%s", training->lost.text);
+}
+
 static void tell_watch(void *context, const Run *run) {
     Training *training = context;
     (void)run;
@@ -195,14 +216,8 @@ static bool train(Training *training, const TrainingPlan *plan, SafeFile *weight
                              .keeping = {.folder = plan->folder, .every = cli->checkpoint_every},
                              .resume = plan->resume,
                              .weights = weights};
-    if (plan->until > 0) {
-        options.print = NULL;
-        options.stuck = NULL;
-        options.left = NULL;
-        options.keeping.every = 0;
-        run->observer = (RunObserver){.context = training, .step = end_there};
-        return lua_run_experiment(run, plan->path, &options, error);
-    }
+    if (plan->until > 0)
+        return train_unrecorded(training, &options, error);
     if (plan->watch)
         return train_watched(training, &options, error);
     progress_begin(&training->progress, cli->color, cli->quiet);

@@ -77,31 +77,53 @@ static bool overlap(const Comparison *comparison, int a, int b) {
     return false;
 }
 
-static bool differs(const Comparison *comparison, const char *name) {
-    for (int i = 0; i < comparison->difference_count; i++)
-        if (strcmp(comparison->differences[i].name, name) == 0)
+// What a run has not as the first has it, by the runs themselves: a parameter of the script may
+// have any name.
+static bool has_other_script(const Comparison *comparison, int run) {
+    const char *code = comparison->codes[run].hash, *first = comparison->codes[0].hash;
+    return strcmp(code[0] ? code : comparison->runs[run].script_hash,
+                  first[0] ? first : comparison->runs[0].script_hash) != 0;
+}
+
+static bool has_other_device(const Comparison *comparison, int run) {
+    return strcmp(comparison->runs[run].device, comparison->runs[0].device) != 0;
+}
+
+static bool has_other_machine(const Comparison *comparison, int run) {
+    return strcmp(comparison->runs[run].device_name, comparison->runs[0].device_name) != 0;
+}
+
+static bool has_other_threads(const Comparison *comparison, int run) {
+    return comparison->runs[run].threads != comparison->runs[0].threads;
+}
+
+static bool any(const Comparison *comparison, bool (*has_other)(const Comparison *, int)) {
+    for (int i = 1; i < comparison->run_count; i++)
+        if (has_other(comparison, i))
             return true;
     return false;
 }
 
 static bool warn_of_differences(Comparison *comparison) {
     static const struct {
-        const char *name, *unless, *text; // `unless` that differs, which says as much
+        bool (*has_other)(const Comparison *comparison, int run);
+        bool (*unless)(const Comparison *comparison, int run); // which says as much; or NULL
+        const char *text;
     } rows[] = {
-        {"script", NULL, "The script's code was not the same in all runs."},
-        {"device", NULL,
+        {has_other_script, NULL, "The script's code was not the same in all runs."},
+        {has_other_device, NULL,
          "The runs were not on one kind of device: speed and memory tell of the devices too, "
          "energy is that of the card alone or that of the processors, and a device may lack "
          "formats that another has."},
-        {"machine", "device",
+        {has_other_machine, has_other_device,
          "The runs were not on one machine: speed and energy tell of the machines too."},
-        {"threads", "device",
+        {has_other_threads, has_other_device,
          "The runs did not have the same number of threads: speed tells of that too, and sums may "
          "round differently."},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        if (!differs(comparison, rows[i].name) ||
-            (rows[i].unless && differs(comparison, rows[i].unless)))
+        if (!any(comparison, rows[i].has_other) ||
+            (rows[i].unless && any(comparison, rows[i].unless)))
             continue;
         if (!warn(comparison, "%s", rows[i].text))
             return false;

@@ -203,6 +203,36 @@ static void what_misleads_is_said(void) {
     compare_free(comparison);
 }
 
+static void a_parameter_is_not_taken_for_what_it_is_called_like(void) {
+    static const char *const names[] = {"threads", "device", "machine", "script"};
+    static const char *const told[] = {"number of threads", "kind of device", "one machine",
+                                       "script's code"};
+    Error error;
+    for (int n = 0; n < 8; n++) { // the parameter differs, then the thing itself
+        const int name = n % 4;
+        RunRecord *runs = planted_records(six, 2);
+        for (int i = 0; i < 2; i++) {
+            RecordParameter parameter = {.kind = RECORD_INTEGER, .integer = n < 4 ? i : 1};
+            snprintf(parameter.name, sizeof parameter.name, "%s", names[name]);
+            CHECK(record_set_parameters(&runs[i], &parameter, 1, &error));
+        }
+        if (n >= 4) {
+            runs[1].threads += name == 0;
+            snprintf(runs[1].device, sizeof runs[1].device, name == 1 ? "gpu" : "cpu");
+            if (name == 2)
+                snprintf(runs[1].device_name, sizeof runs[1].device_name, "Another one");
+            if (name == 3)
+                snprintf(runs[1].script_hash, sizeof runs[1].script_hash, "0123");
+        }
+        CompareOptions options = {.grams_per_kwh = NAN};
+        Comparison *comparison = compare_records(runs, NULL, 2, &options, &error);
+        CHECK_INT(comparison->caveat_count, n >= 4);
+        if (n >= 4)
+            CHECK_CONTAINS(comparison->caveats[0], told[name]);
+        compare_free(comparison);
+    }
+}
+
 static void what_energy_was_saved_is_told_in_joules_kwh_and_co2(void) {
     RunRecord *runs = planted_records(six, 2);
     Error error;
@@ -315,6 +345,7 @@ int main(void) {
     RUN_TEST(energy_of_fewer_steps_is_held_against_nothing);
     RUN_TEST(a_target_is_told_with_its_seeds);
     RUN_TEST(what_misleads_is_said);
+    RUN_TEST(a_parameter_is_not_taken_for_what_it_is_called_like);
     RUN_TEST(what_energy_was_saved_is_told_in_joules_kwh_and_co2);
     RUN_TEST(energy_that_is_stated_goes_by_time);
     RUN_TEST(a_run_that_did_not_finish_is_told_in_a_sentence);

@@ -17,10 +17,13 @@ static bool fail_missing(Store *store, int64_t id, Error *error) {
 
 // ---- adding -------------------------------------------------------------------------------------
 
-// What would be taken for a number or for @last is no name.
+// What would be taken for a number, for @last or for a scan is no name.
 static bool check_name(const char *name, Error *error) {
     if (name[0] == '@')
         return error_fail(error, ERROR_USAGE, "%s: a name may not begin with @", name);
+    if (strncmp(name, "scan:", strlen("scan:")) == 0)
+        return error_fail(error, ERROR_USAGE,
+                          "%s: a name may not begin with scan: since scans are called so", name);
     if (name[0] && name[strspn(name, "0123456789")] == 0)
         return error_fail(error, ERROR_USAGE, "%s: a name may not be a number: that is a run's id",
                           name);

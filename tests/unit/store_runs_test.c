@@ -22,6 +22,8 @@ static void names_are_made_unique_and_refused_twice(void) {
     CHECK_REFUSED(store_add_run(store, &record, NULL, 0, &error), ERROR_USAGE, "12", "number");
     snprintf(record.name, sizeof record.name, "@last");
     CHECK_REFUSED(store_add_run(store, &record, NULL, 0, &error), ERROR_USAGE, "@last", "name");
+    snprintf(record.name, sizeof record.name, "scan:1");
+    CHECK_REFUSED(store_add_run(store, &record, NULL, 0, &error), ERROR_USAGE, "scan:1", "name");
     store_close(store);
 }
 

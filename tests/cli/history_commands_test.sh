@@ -478,6 +478,24 @@ run tag 99 x
 expect_error 2 "99"
 end
 
+begin "a note may be as long as that of a run that begins"
+long=$(printf '%0255d' 1)
+run run simple --steps 1 --quiet --name noted --note "$long"
+expect_status 0
+for words in "$long" "${long#??} 1"; do
+    # shellcheck disable=SC2086 # two words are joined by a blank
+    run note noted $words
+    expect_status 0
+    run show noted
+    expect_out "^  note  *$words\$"
+done
+for words in "${long}0" "${long#?} 1"; do
+    # shellcheck disable=SC2086
+    run note noted $words
+    expect_error 2 "note: longer than 255 bytes"
+done
+end
+
 begin "how the scale grows is noted, of scales that grow alone"
 train -p fp16 --name growing
 train -p fp16 --loss-scale 1024 --name still

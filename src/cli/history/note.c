@@ -8,11 +8,11 @@ static bool join(const Cli *cli, char note[RECORD_TEXT_SIZE], Error *error) {
     size_t used = 0;
     note[0] = 0;
     for (int i = 1; i < cli->operand_count; i++) {
-        size_t length = strlen(cli->operands[i]);
-        if (used + length + 1 >= RECORD_TEXT_SIZE)
+        const size_t length = strlen(cli->operands[i]), blank = used > 0;
+        if (used + blank + length >= RECORD_TEXT_SIZE)
             return error_fail(error, ERROR_USAGE, "note: longer than %d bytes",
-                              RECORD_TEXT_SIZE - 2);
-        if (used > 0)
+                              RECORD_TEXT_SIZE - 1);
+        if (blank)
             note[used++] = ' ';
         memcpy(note + used, cli->operands[i], length + 1);
         used += length;

@@ -494,6 +494,28 @@ expect_out "steps  *none: nothing was trained"
 [ "$(grep -c "^  vanish" "$folder/out")" -eq 1 ] || fail "vanish is told twice: $(cat "$folder/out")"
 end
 
+begin "zero has no sign in a result, as it has none in the history"
+cat >"$folder/zero.lua" <<'LUA'
+local mp = require "mp"
+return mp.experiment { name = "zero", run = function(run)
+    local net = run:model(mp.nn.Linear(1, 1))
+    local opt = mp.optim.SGD(net:parameters(), { lr = 0.1 })
+    for _ = 1, 2 do
+        opt:zero_grad()
+        local loss = (net(mp.ones(1, 1)) * 0):sum()
+        loss:backward()
+        opt:step()
+        run:log { loss = loss, drift = -0.0 }
+    end
+    run:result { gap = -0.0 }
+end }
+LUA
+run run "$folder/zero.lua"
+expect_status 0
+expect_out '^  gap  *0$'
+expect_no_out '[ >]-0'
+end
+
 begin "a loop of one's own that --steps cuts is said to be cut"
 cut='the script was left at step 3, the last that was asked for (--steps): what it does after its loop was not done'
 cat >"$folder/own.lua" <<'LUA'

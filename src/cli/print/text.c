@@ -32,8 +32,8 @@ const char *text_bytes(char text[TEXT_SIZE], double bytes) {
 }
 
 const char *text_number(char text[TEXT_SIZE], double value, int digits) {
-    // The C library writes the sign of a NaN, which means nothing.
-    snprintf(text, TEXT_SIZE, "%.*g", digits, isnan(value) ? fabs(value) : value);
+    // The C library writes the signs of NaN and of zero, which mean nothing.
+    snprintf(text, TEXT_SIZE, "%.*g", digits, isnan(value) ? fabs(value) : value + 0.0);
     return text;
 }
 

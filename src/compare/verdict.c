@@ -161,6 +161,15 @@ static int64_t diverged_since(const Comparison *comparison, const RunRecord *run
     return own;
 }
 
+// Whether more than one loss is known of a run: one tells no way that it went.
+static bool has_course(const Comparison *comparison, int run) {
+    const CompareCurve *curve = &comparison->losses[run];
+    int64_t points = 0;
+    for (int i = 0; i < curve->count; i++)
+        points += curve->points[i].count;
+    return comparison->runs[run].step > 1 && (curve->count == 0 || points > 1);
+}
+
 // Of a run that did not train as it should, what is known of it by itself; false: nothing.
 // `as_ended`: results are compared.
 static bool say_failure(Phrase *text, const Comparison *comparison, const CompareSide *side,
@@ -178,7 +187,8 @@ static bool say_failure(Phrase *text, const Comparison *comparison, const Compar
                        (long long)run->parent, (long long)run->parent_step);
         return true;
     }
-    if (!run->has_loss || run->parent > 0 || !(run->loss_first > 0) ||
+    if (!run->has_loss || !has_course(comparison, side->members[0]) || run->parent > 0 ||
+        !(run->loss_first > 0) ||
         !(beside->loss_last < much * beside->loss_first) || // may begin with weights that can it
         !(run->loss_last > nothing * run->loss_first) || !isfinite(run->loss_last))
         return false;
@@ -221,11 +231,11 @@ static void tell_outcome(Parts *parts, const Comparison *comparison, const Compa
     Phrase text = next_part(parts);
     phrase_add(&text, "its %.63s%s%s is ", name, metric && at[0] ? " at " : "", metric ? at : "");
     if (value->count + value->not_finite == 0) {
-        phrase_add(&text, "not known, that of %s ", baseline->label);
+        phrase_add(&text, "not known, that of %s is ", baseline->label);
         say_seeds(&text, base);
     } else if (base->count + base->not_finite == 0) {
         say_seeds(&text, value);
-        phrase_add(&text, ", that of %s not known", baseline->label);
+        phrase_add(&text, ", that of %s is not known", baseline->label);
     } else if (value->count == 0 || base->count == 0 || value->not_finite + base->not_finite > 0) {
         say_both(&text, value, base);
     } else if (contrast.likeness == LIKENESS_SAME && value->count <= 2 && base->count <= 2) {
@@ -275,9 +285,9 @@ static void say_orders(Phrase *text, const Comparison *comparison, const Compare
     const char *ours = comparison->orders[side->members[0]].text;
     const char *theirs = comparison->orders[baseline->members[0]].text;
     if (ours[0])
-        phrase_add(text, "(in which %.120s%s) ", ours, strlen(ours) > 120 ? " .." : "");
+        phrase_add(text, " (in which %.120s%s)", ours, strlen(ours) > 120 ? " .." : "");
     if (theirs[0])
-        phrase_add(text, "(and %s, in which %.120s%s) ", baseline->label, theirs,
+        phrase_add(text, " (and %s, in which %.120s%s)", baseline->label, theirs,
                    strlen(theirs) > 120 ? " .." : "");
 }
 
@@ -315,8 +325,11 @@ static bool judge_group(Comparison *comparison, const CompareSide *side,
     } else {
         tell_outcome(parts, comparison, side, baseline);
     }
-    phrase_add(&text, "%s ", side->label);
+    const char outcome[] = "its "; // what begins with it has a subject of its own
+    const bool is_outcome = strncmp(parts->text[0], outcome, strlen(outcome)) == 0;
+    phrase_add(&text, "%s", side->label);
     say_orders(&text, comparison, side, baseline);
+    phrase_add(&text, is_outcome ? ": " : " ");
     if (parts->count == 0)
         phrase_add(&text, "cannot be held against %s: nothing is known of both", baseline->label);
     for (int i = 0; i < parts->count; i++) {

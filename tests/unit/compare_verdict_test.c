@@ -153,6 +153,47 @@ static void one_seed_cannot_tell(void) {
     compare_free(comparison);
 }
 
+static void of_a_run_with_one_loss_no_learning_is_told(void) {
+    Planted runs[] = {six[0], six[1]};
+    runs[1].steps = 1;
+    Comparison *comparison = compare_planted(runs, 2, COMPARE_BY_STEP);
+    CHECK(!strstr(comparison->verdicts[0], "learned next to nothing"));
+    compare_free(comparison);
+    runs[1].steps = 150; // of which one was logged
+    CompareCurve *curves = planted_curves(runs, 2);
+    curves[1].count = 1;
+    CompareOptions options = {.grams_per_kwh = NAN};
+    Error error;
+    RunRecord *records = planted_records(runs, 2);
+    records[1].loss_last = records[1].loss_first;
+    comparison = compare_records(records, curves, 2, &options, &error);
+    CHECK(!strstr(comparison->verdicts[0], "learned next to nothing"));
+    compare_free(comparison);
+}
+
+static void a_verdict_on_the_outcome_alone_is_a_sentence(void) {
+    static const char *const told[] = {
+        "bf16: its loss is 0.2021, that of fp32 is not known.",
+        "bf16: its loss is not known, that of fp32 is 0.2021.",
+    };
+    for (int unknown = 0; unknown < 2; unknown++) {
+        RunRecord *records = planted_records(six, 2);
+        CompareCurve *curves = planted_curves(six, 2);
+        Error error;
+        for (int i = 0; i < 2; i++) {
+            records[i].steps_per_s = records[i].samples_per_s = NAN;
+            records[i].memory.peak = RECORD_UNKNOWN;
+            CHECK(record_set_metrics(&records[i], NULL, 0, &error));
+        }
+        records[unknown].has_loss = false;
+        curves[unknown].count = 0;
+        CompareOptions options = {.grams_per_kwh = NAN};
+        Comparison *comparison = compare_records(records, curves, 2, &options, &error);
+        CHECK_TEXT(comparison->verdicts[0], told[unknown]);
+        compare_free(comparison);
+    }
+}
+
 // Noticed in that step; `since`, "": an older version did not keep it.
 static void add_note(RunRecord *run, int64_t step, const char *since) {
     const RecordDiagnosis note = {.kind = "diverged", .step = step};
@@ -207,6 +248,8 @@ int main(void) {
     RUN_TEST(it_is_told_which_differences_are_not_of_pairs);
     RUN_TEST(values_that_differ_are_told_by_digits_that_do);
     RUN_TEST(one_seed_cannot_tell);
+    RUN_TEST(of_a_run_with_one_loss_no_learning_is_told);
+    RUN_TEST(a_verdict_on_the_outcome_alone_is_a_sentence);
     RUN_TEST(a_run_diverged_since_a_step_and_a_fork_when_its_parent_did);
     return test_end();
 }

@@ -100,7 +100,8 @@ void twin_words(const TwinReport *report, const char *precision, char words[TWIN
     const Names names = names_of(report, precision);
     bool is_same_loss = !report->has_loss || report->loss_most == 0;
     if (report->is_twin) {
-        phrase_add(&text, "What is known of the two is kept with the other.");
+        phrase_add(&text, report->is_gone ? "What was known of the two went with it."
+                                          : "What is known of the two is kept with the other.");
         return;
     }
     if (report->steps == 0 && !report->has_loss) {

@@ -10,6 +10,7 @@
 #include "base/utf8.h"
 #include "store/events.h"
 #include "store/series.h"
+#include "store/store_private.h"
 
 const char *const apart_kind_names[APART_KINDS] = {
 #define KIND(id, name) [APART_##id] = name,
@@ -370,6 +371,19 @@ static bool read_layers(Store *store, int64_t run, TwinReport *report, Error *er
     return done && read_places(store, run, report, error);
 }
 
+static bool note_removed(Store *store, TwinReport *report, Error *error) {
+    const int64_t losses = store->losses;
+    Query query;
+    if (!query_begin(&query, store, "SELECT 1 FROM runs WHERE id = ?", error))
+        return false;
+    query_put_integer(&query, report->other);
+    const bool is_there = query_next(&query);
+    if (!query_end(&query, "the runs cannot be read", error))
+        return false;
+    report->is_gone = report->other > 0 && !is_there && store->losses == losses; // else hidden
+    return true;
+}
+
 bool store_read_twin(Store *store, RunRecord *record, Error *error) {
     const char *precision = record_fact(record, TWIN_FACT_PRECISION);
     const char *ended = record_fact(record, TWIN_FACT_END);
@@ -387,5 +401,6 @@ bool store_read_twin(Store *store, RunRecord *record, Error *error) {
         (void)twin_place_read(most, &report->most);
     utf8_copy(report->precision, sizeof report->precision, precision);
     utf8_copy(report->ended, sizeof report->ended, ended ? ended : "");
-    return report->is_twin || read_layers(store, record->id, report, error);
+    return note_removed(store, report, error) &&
+           (report->is_twin || read_layers(store, record->id, report, error));
 }

@@ -66,6 +66,7 @@ typedef struct ApartLayer {
 
 struct TwinReport {
     int64_t other;      // run; 0: it is in no history
+    bool is_gone;       // that one was removed
     bool is_twin;       // this run is the twin: the other has the rest
     char precision[32]; // of the other
     int64_t steps;      // that were held against each other,

@@ -165,6 +165,21 @@ run show @last
 expect_out '^[0-9]* one finished'
 end
 
+begin "of a twin whose other run was removed it is said that nothing is kept"
+pair fp16 fp32 --name left --set kind=forward --set layer=b --set at=2 --quiet --db "$folder/left.db"
+for side in left left-twin; do
+    cp "$folder/left.db" "$folder/pair.db"
+    run rm "$side" --db "$folder/pair.db"
+    expect_status 0
+    run show "$([ $side = left ] && echo left-twin || echo left)" --db "$folder/pair.db"
+    if [ $side = left ]; then
+        expect_out '^  twin  *of run [0-9]* (removed) in fp16\. What was known of the two went with it\.'
+    else
+        expect_out '^  twin  *run [0-9]* (removed) in fp32\. They part at step 2, '
+    fi
+done
+end
+
 begin "a run without a twin has none in its JSON"
 run run "$folder/disturbed.lua" -p fp32 --steps 2 --json --no-history
 expect_out '"twin":null,'

@@ -17,10 +17,11 @@ static void put_distance(Table *table, double distance, bool is_known) {
 }
 
 void apart_line(const TwinReport *report, const char *precision, char text[APART_LINE_SIZE]) {
-    char words[TWIN_WORDS_SIZE], run[32] = "";
+    char words[TWIN_WORDS_SIZE], run[48] = "";
     twin_words(report, precision, words);
     if (report->other > 0)
-        snprintf(run, sizeof run, "run %lld in ", (long long)report->other);
+        snprintf(run, sizeof run, "run %lld%s in ", (long long)report->other,
+                 report->is_gone ? " (removed)" : "");
     snprintf(text, APART_LINE_SIZE, "%s%s%s%s%s. %s", report->is_twin ? "of " : "", run,
              report->precision, report->ended[0] ? ", which " : "", report->ended, words);
 }

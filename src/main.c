@@ -166,11 +166,12 @@ static const Command commands[] = {
      "on.",
      2, 3, command_ctl},
     {"export", FOR_EXPORT, "RUN", "a run's numbers, weights or newest picture, for other programs",
-     "csv: a row a step, a column a series. jsonl: an object a line: the run, every point, layer\n"
-     "sample and event. safetensors: the newest checkpoint, once its checksum is found right;\n"
-     "with -p its weights alone, those that products take in that format, with their scales, as "
-     "eval\n"
-     "has them (`mpbench help weights`).\n"
+     "csv: a row a step, a column a series; where steps came too fast for each to be kept, a row\n"
+     "is the mean of 8, 64, .. of them, with the number of the first.\n"
+     "jsonl: an object a line: the run, every point, layer sample and event.\n"
+     "safetensors: the newest checkpoint, once its checksum is found right; with -p its weights\n"
+     "alone, those that products take in that format, with their scales, as eval has them\n"
+     "(`mpbench help weights`).\n"
      "png: the newest of the pictures that the script kept (run:picture).\n"
      "scan:N or scan:last in place of RUN: the policy of that scan, for --layers FILE.\n"
      "tensorboard: a file of events, named FOLDER/events.out.tfevents.NAME for `tensorboard "

@@ -132,6 +132,21 @@ static void what_a_file_says_wrongly_is_named(void) {
     }
 }
 
+static void turning_comes_to_zero(void) {
+    Settings settings;
+    char text[64];
+    const int at = settings_find("smoothing");
+    settings_init(&settings);
+    for (int i = 0; i < 6; i++)
+        settings_turn(&settings, at, -1);
+    settings_describe(&settings, at, text, sizeof text);
+    CHECK_TEXT(text, "0");
+    settings.smoothing = 0.99;
+    settings_turn(&settings, at, -1);
+    settings_describe(&settings, at, text, sizeof text);
+    CHECK_TEXT(text, "0.9");
+}
+
 static void a_missing_file_leaves_what_is_usual(void) {
     Settings settings;
     Keymap keymap;
@@ -151,6 +166,7 @@ int main(void) {
     RUN_TEST(settings_come_back_from_their_file);
     RUN_TEST(settings_are_written_through_a_link_and_never_over_what_is_read_only);
     RUN_TEST(what_a_file_says_wrongly_is_named);
+    RUN_TEST(turning_comes_to_zero);
     RUN_TEST(a_missing_file_leaves_what_is_usual);
     test_folder_remove(folder);
     return test_end();

@@ -149,17 +149,19 @@ void settings_turn(Settings *settings, int i, int by) {
         int *choice = choice_of(settings, setting);
         *choice = (*choice + by + count) % count;
     } else {
-        set_value(settings, setting, value_of(settings, setting) + by * setting->step);
+        // A sum of steps would miss 0 by the last bits.
+        const double steps = round(value_of(settings, setting) / setting->step + by);
+        set_value(settings, setting, steps * setting->step);
     }
 }
 
 // ---- by name ------------------------------------------------------------------------------------
 
-static const Setting *find(const char *name) {
+int settings_find(const char *name) {
     for (int i = 0; i < SETTINGS; i++)
         if (strcmp(table[i].name, name) == 0)
-            return &table[i];
-    return NULL;
+            return i;
+    return -1;
 }
 
 static bool unknown_name(const char *name, Error *error) {
@@ -173,9 +175,10 @@ static bool unknown_name(const char *name, Error *error) {
 }
 
 bool settings_set(Settings *settings, const char *name, const char *value, Error *error) {
-    const Setting *setting = find(name);
-    if (!setting)
+    const int at = settings_find(name);
+    if (at < 0)
         return unknown_name(name, error);
+    const Setting *setting = &table[at];
     int count = count_choices(setting);
     char list[128] = "";
     for (int i = 0; i < count; i++) {

@@ -32,6 +32,7 @@ bool settings_write(const Settings *settings, const Keymap *keymap, const char *
 // The table, for the page in the program.
 int settings_count(void);
 const char *settings_name(int i);
+int settings_find(const char *name); // -1: none is called that
 const char *settings_about(int i);
 const char *settings_label(int i); // of the page
 // As in the file, and in words for the page.

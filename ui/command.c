@@ -175,6 +175,7 @@ enum { MOST_CHANGES = 6, FORK_ARGUMENTS = 8 + 2 * MOST_CHANGES };
 
 typedef struct ForkAsked {
     char words[PROMPT_SIZE], step[24];
+    int64_t at;                                    // the step, as a number
     const char *precision, *changes[MOST_CHANGES]; // "" where it lacks; as `set` has them
     int change_count;
 } ForkAsked;
@@ -203,7 +204,7 @@ static bool take_word(const Ui *ui, ForkAsked *asked, const char *word) {
 // The step where none is named: that which the screen went back to.
 static bool read_fork(Ui *ui, const char *argument, ForkAsked *asked) {
     Error error;
-    int64_t scrubbed = live_scrubbed_step(ui), at;
+    int64_t scrubbed = live_scrubbed_step(ui);
     char *rest = asked->words;
     *asked = (ForkAsked){.precision = ""};
     snprintf(asked->words, sizeof asked->words, "%s", argument);
@@ -222,7 +223,7 @@ static bool read_fork(Ui *ui, const char *argument, ForkAsked *asked) {
     }
     if (!asked->step[0])
         snprintf(asked->step, sizeof asked->step, "%lld", (long long)scrubbed);
-    if (whole_parse(asked->step, 1, WHOLE_MOST, &at, &error))
+    if (whole_parse(asked->step, 1, WHOLE_MOST, &asked->at, &error))
         return true;
     ui_say(ui, INK_WARN, "fork %s: %s; %s", asked->step, error.text, fork_form);
     return false;
@@ -230,10 +231,10 @@ static bool read_fork(Ui *ui, const char *argument, ForkAsked *asked) {
 
 // What the command line would refuse, behind a screen that was left for it. Of a run that did not
 // finish it knows better how far that came.
-static bool has_come_to(Ui *ui, const RunRecord *run, const char *step) {
-    if (run->status != RUN_FINISHED || strtoll(step, NULL, 10) <= run->step)
+static bool has_come_to(Ui *ui, const RunRecord *run, const ForkAsked *asked) {
+    if (run->status != RUN_FINISHED || asked->at <= run->step)
         return true;
-    ui_say(ui, INK_WARN, "fork %s: #%lld ended at step %lld", step, (long long)run->id,
+    ui_say(ui, INK_WARN, "fork %s: #%lld ended at step %lld", asked->step, (long long)run->id,
            (long long)run->step);
     return false;
 }
@@ -261,7 +262,7 @@ static void fork_run(Ui *ui, const char *verb, const char *argument) {
     const char *arguments[FORK_ARGUMENTS] = {"fork", id, "--quiet", "--at", asked.step};
     int count = 5;
     if (!read_meant(ui, verb, &run) || !launch_is_allowed(ui) || !read_fork(ui, argument, &asked) ||
-        !has_come_to(ui, &run, asked.step))
+        !has_come_to(ui, &run, &asked))
         goto done;
     snprintf(id, sizeof id, "%lld", (long long)run.id);
     if (asked.precision[0]) {
@@ -297,8 +298,7 @@ static void set_option(Ui *ui, const char *verb, const char *argument) {
     (void)verb;
     char name[64], value[128] = "";
     Error error;
-    if (sscanf(argument, "%63[^= ] %*[= ] %127[^\n]", name, value) < 1 &&
-        sscanf(argument, "%63s", name) < 1) {
+    if (sscanf(argument, "%63[^= ]%*[= ]%127[^\n]", name, value) < 1) {
         ui_say(ui, INK_WARN, "option NAME = VALUE; O shows what there is");
         return;
     }
@@ -307,6 +307,7 @@ static void set_option(Ui *ui, const char *verb, const char *argument) {
         return;
     }
     settings_apply(ui);
+    settings_describe(&ui->settings, settings_find(name), value, sizeof value); // it may be rounded
     ui_say(ui, INK_TEXT, "%s is %s", name, value);
 }
 
@@ -475,6 +476,7 @@ void command_ask(Ui *ui) {
 void command_ask_for(Ui *ui, const char *text) {
     prompt_ask(ui, ":", text, take);
     ui->prompt.complete = complete;
+    ui->prompt.has_verbs = true;
     ui->prompt.recalls = true;
     ui->prompt.hint = "tab completes: pause resume stop checkpoint set fork open option help quit";
     if (ui->recalled.count > 0)

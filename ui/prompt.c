@@ -44,16 +44,21 @@ static void remove_between(Prompt *prompt, int from, int to) {
     prompt->cursor = from;
 }
 
+// What is written comes in place of what stands between `from` and the cursor; nothing does where
+// the line has no room for it.
+static void write_over(Prompt *prompt, int from, const char *bytes, size_t length) {
+    const char *behind = prompt->text + prompt->cursor;
+    const size_t rest = strlen(behind) + 1;
+    if ((size_t)from + length + rest > sizeof prompt->text)
+        return;
+    memmove(prompt->text + from + length, behind, rest);
+    memcpy(prompt->text + from, bytes, length);
+    prompt->cursor = from + (int)length;
+}
+
 static void insert(Prompt *prompt, int key) {
     char bytes[4];
-    int length = rune_encode((uint32_t)key, bytes);
-    size_t used = strlen(prompt->text);
-    if (used + (size_t)length >= sizeof prompt->text)
-        return;
-    char *at = prompt->text + prompt->cursor;
-    memmove(at + length, at, strlen(at) + 1);
-    memcpy(at, bytes, (size_t)length);
-    prompt->cursor += length;
+    write_over(prompt, prompt->cursor, bytes, (size_t)rune_encode((uint32_t)key, bytes));
 }
 
 static int word_before(const Prompt *prompt) {
@@ -92,16 +97,15 @@ static size_t shared_length(const char *const *words, int count) {
     return shared;
 }
 
-// First the longest beginning that all words share, a space behind the only one; then each of them
-// in turn, and all are listed.
+// First comes the longest beginning that all words share, then each of them in turn, and all are
+// listed. What stands behind the cursor stays there.
 static void complete(Ui *ui, int by) {
     enum { MOST = 64 };
     Prompt *prompt = &ui->prompt;
     const char *words[MOST];
     int from = 0;
-    prompt->text[prompt->cursor] = 0;
     if (prompt->turn == 0)
-        snprintf(prompt->typed, sizeof prompt->typed, "%s", prompt->text);
+        snprintf(prompt->typed, sizeof prompt->typed, "%.*s", prompt->cursor, prompt->text);
     int count = prompt->complete(ui, prompt->typed, &from, words, MOST);
     if (count == 0) {
         note(prompt, INK_WARN, "nothing to complete here: type it");
@@ -109,17 +113,15 @@ static void complete(Ui *ui, int by) {
     }
     size_t shared = shared_length(words, count), typed = strlen(prompt->typed + from);
     int chosen = 0;
-    const char *end = "";
+    bool is_verb = count == 1 && from == 0 && prompt->has_verbs;
     if (prompt->turn > 0 || (count > 1 && shared <= typed)) {
         chosen = (prompt->turn + count + (prompt->turn > 0 ? by - 1 : 0)) % count;
         prompt->turn = chosen + 1;
         shared = strlen(words[chosen]);
-    } else if (count == 1 && shared > 0 && words[0][shared - 1] != '=') {
-        end = " ";
     }
-    snprintf(prompt->text + from, sizeof prompt->text - (size_t)from, "%.*s%s", (int)shared,
-             words[chosen], end);
-    prompt->cursor = (int)strlen(prompt->text);
+    write_over(prompt, from, words[chosen], shared);
+    if (is_verb && prompt->text[prompt->cursor] != ' ') // what it is about comes next
+        insert(prompt, ' ');
     if (count > 1)
         note_words(prompt, words, count, chosen);
 }
@@ -129,7 +131,7 @@ static void remember(Recalled *recalled, const char *line) {
     int at = 0;
     while (at < recalled->count && strcmp(recalled->lines[at], line) != 0)
         at++;
-    if (!line[strspn(line, " ")])
+    if (!line[0])
         return;
     at = at < MOST_RECALLED ? at : MOST_RECALLED - 1;
     recalled->count += at == recalled->count;
@@ -166,9 +168,18 @@ static void finish(Ui *ui, bool take) {
         prompt.dropped(ui);
 }
 
+// Blanks at the end are slips of the finger, or a completion's: nobody means them.
+static void trim_end(Prompt *prompt) {
+    size_t length = strlen(prompt->text);
+    while (length > 0 && prompt->text[length - 1] == ' ')
+        prompt->text[--length] = 0;
+    prompt->cursor = prompt->cursor < (int)length ? prompt->cursor : (int)length;
+}
+
 // False: it stays open.
 static bool take_text(Ui *ui) {
     Error error;
+    trim_end(&ui->prompt);
     bool fits = !ui->prompt.check || ui->prompt.check(ui, ui->prompt.text, &error);
     if (fits)
         finish(ui, true);

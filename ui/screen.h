@@ -81,6 +81,7 @@ typedef struct Prompt { // the line at the foot that takes text, or asks yes or 
     int (*complete)(Ui *ui, const char *text, int *from, const char **words, int most);
     char typed[PROMPT_SIZE];  // while Tab goes through what can follow: what was there before
     int turn;                 // which of them, from 1; 0: Tab begins
+    bool has_verbs;           // its first word says what the others are about
     bool recalls;             // Up and Down go through what was taken before,
     int back;                 // so far back; 0: at what is typed,
     char latest[PROMPT_SIZE]; // which is kept meanwhile

@@ -40,6 +40,34 @@ static void the_command_line_completes_lists_and_cycles(void) {
     shown_free(&shown);
 }
 
+static void what_was_completed_is_taken(void) {
+    open_home(120, 36);
+    press(":open b\t\r", "#3 beta-3");
+    press("1:open alpha-2 \r", "#2 alpha-2"); // a blank at the end is not meant
+    press("1:option fra\t 30\r", "frames is 30");
+    press(":option frames=1.5\r", "frames is 2"); // a whole number
+    press(":option frames = 20\r", "frames is 20");
+    leave();
+}
+
+static void a_series_that_was_completed_is_a_target(void) {
+    open_demo();
+    press("1", "experiments");
+    press("  c", "what differs");
+    press("t", "steps and seconds to:");
+    press("acc\t=0.8\r", "came to accuracy >= 0.8");
+    leave();
+}
+
+static void what_stands_behind_the_cursor_stays_there(void) {
+    open_home(120, 36);
+    press(":set lr=1\x01\t", ": pauseset lr=1");
+    press("\t", ": resumeset lr=1");
+    press("\x15\x05\x15 lr=1\x01se\t", ": set lr=1");
+    press("\x15\x1b", "loss of run");
+    leave();
+}
+
 static void the_command_line_recalls_what_was_ordered(void) {
     open_home(120, 36);
     press(":" KEY_UP, "tab completes"); // nothing yet
@@ -144,6 +172,7 @@ static void the_line_for_orders_is_in_every_row_of_keys_with_room(void) {
 static void commands_mean_the_run_under_the_cursor(void) {
     open_home(120, 36);
     shown_type(&shown, KEY_DOWN);
+    press(":fork 1e3\r", "fork 1e3: #3 ended at step 10");
     press(":pause\r", "#3 is over (finished); :fork STEP");
     expect("mpbench fork 3 --at STEP");
     set_status(3, RUN_STOPPED);
@@ -243,6 +272,9 @@ int main(void) {
     if (!make_place())
         return 1;
     RUN_TEST(the_command_line_completes_lists_and_cycles);
+    RUN_TEST(what_was_completed_is_taken);
+    RUN_TEST(a_series_that_was_completed_is_a_target);
+    RUN_TEST(what_stands_behind_the_cursor_stays_there);
     RUN_TEST(the_command_line_recalls_what_was_ordered);
     RUN_TEST(a_fork_begins_at_the_step_that_is_looked_at);
     RUN_TEST(a_fork_takes_changes_as_an_order_does);

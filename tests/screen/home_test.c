@@ -196,6 +196,46 @@ static void brackets_are_clicked(void) {
     leave();
 }
 
+// A click means the row that it hits, wherever the form was scrolled to.
+static void rows_of_a_scrolled_form_are_clicked(void) {
+    open_home(80, 24);
+    press("\x1b[Z", "batch"); // in the form
+    press("G", "width");
+    click_row_of("epochs ", 50, "epochs");
+    press("7", " epochs 7");
+    shown_type(&shown, "\x1b");
+    click_row_of("= edit", 50, "epochs"); // what tells the keys is no row
+    press("9", " epochs 9");
+    shown_type(&shown, "\x1b");
+    leave();
+}
+
+static void the_wheel_goes_through_the_form(void) {
+    static const char down[] = "\x1b[<65;20;26M", up[] = "\x1b[<64;20;26M";
+    open_home(120, 36);
+    press("\t", "enter trains");
+    for (int i = 0; i < 4; i++)
+        shown_type(&shown, down);
+    press(up, "digits type");
+    press("7", " seed 7"); // and no choice was turned
+    shown_type(&shown, "\x1b");
+    expect("device       ‹ default ›");
+    leave();
+}
+
+// Enter goes to the form there, too, as its title says, and trains nothing.
+static void enter_in_the_large_list_goes_to_the_form(void) {
+    open_home(120, 36);
+    press("\x1b[Z", "e script");
+    shown_type(&shown, "z");
+    expect_gone("gamma");
+    press("\r", "gamma");
+    expect("enter trains");
+    press(KEY_DOWN KEY_DOWN KEY_DOWN, "digits type"); // the cursor is in it
+    CHECK_INT(count_runs(), 4);
+    leave();
+}
+
 static void a_typed_scale_stays_among_the_choices(void) {
     open_home(120, 36);
     press("\t" KEY_DOWN "512\r", "‹ 512 ›");
@@ -405,6 +445,22 @@ static void a_run_is_known_by_its_own_name_and_result(void) {
     quit();
 }
 
+// Of 34 runs the last are shown, as many as there is room for.
+static void a_larger_window_is_filled(void) {
+    Error error;
+    make_history();
+    Store *store = store_open(history_path, STORE_WRITE, &error);
+    for (int i = 0; i < 30; i++)
+        add_run(store, "gamma", "fp32");
+    store_close(store);
+    show_home(80, 24);
+    press("G", "1 alpha");
+    shown_resize(&shown, 80, 60);
+    expect(" 20 gamma");
+    expect(" 1 alpha");
+    leave();
+}
+
 // Each is read by a process of its own, and may take long.
 static void the_first_picture_waits_for_no_experiment(void) {
     static const char *const nothing[] = {NULL};
@@ -430,6 +486,7 @@ int main(void) {
     if (!make_place())
         return 1;
     RUN_TEST(a_run_is_known_by_its_own_name_and_result);
+    RUN_TEST(a_larger_window_is_filled);
     RUN_TEST(the_first_picture_waits_for_no_experiment);
     RUN_TEST(runs_that_a_filter_hides_are_not_deleted);
     RUN_TEST(space_moves_on_as_the_row_of_keys_says);
@@ -443,6 +500,9 @@ int main(void) {
     RUN_TEST(what_would_train_nothing_is_refused_at_the_field);
     RUN_TEST(fields_are_gone_through_while_values_are_typed);
     RUN_TEST(brackets_are_clicked);
+    RUN_TEST(rows_of_a_scrolled_form_are_clicked);
+    RUN_TEST(the_wheel_goes_through_the_form);
+    RUN_TEST(enter_in_the_large_list_goes_to_the_form);
     RUN_TEST(a_typed_scale_stays_among_the_choices);
     RUN_TEST(the_screens_and_their_keys_are_in_sight_on_a_small_terminal);
     RUN_TEST(what_stands_at_the_foot_is_whole_on_a_small_terminal);

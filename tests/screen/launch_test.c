@@ -169,6 +169,34 @@ static void scripts_of_the_folder_come_first_and_train(void) {
     test_folder_remove(own);
 }
 
+static const char two_numbers[] =
+    "return require(\"mp\").experiment { name = \"mine\", about = \"has two numbers\",\n"
+    "    params = { first = 1, second = 2 }, run = print }\n";
+static const char one_number[] =
+    "return require(\"mp\").experiment { name = \"mine\", about = \"has one number\",\n"
+    "    params = { second = 2 }, run = print }\n";
+
+// The script that has the parameter is written anew meanwhile, with another one in its row, or
+// none.
+static void what_is_typed_goes_to_the_parameter_that_it_was_typed_for(void) {
+    static const char *const nothing[] = {NULL};
+    const char *environment[] = {database, "MPBENCH_GPU=/nowhere", NULL};
+    char before[4096], own[TEST_FOLDER_SIZE];
+    CHECK(getcwd(before, sizeof before) && test_folder_make(own, sizeof own) && chdir(own) == 0);
+    write_file("mine.lua", two_numbers);
+    unlink(history_path);
+    shown_start(&shown, 120, 36, environment, nothing);
+    expect("has two numbers");
+    press("\rG7", " second 7");
+    write_file("mine.lua", one_number);
+    shown_pump(&shown, 1);
+    press("\r", "has one number");
+    expect("second       7");
+    leave();
+    CHECK(chdir(before) == 0);
+    test_folder_remove(own);
+}
+
 static void train_elsewhere(void) {
     char command[300];
     snprintf(command, sizeof command,
@@ -340,6 +368,7 @@ int main(void) {
     RUN_TEST(the_form_tells_the_keys_of_its_field);
     RUN_TEST(a_parameter_of_a_few_texts_is_turned_through);
     RUN_TEST(scripts_of_the_folder_come_first_and_train);
+    RUN_TEST(what_is_typed_goes_to_the_parameter_that_it_was_typed_for);
     if (card[0]) {
         RUN_TEST(of_these_cards_come_first);
         RUN_TEST(a_run_of_somebody_else_does_not_open);

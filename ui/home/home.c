@@ -27,7 +27,9 @@ bool home_move(Request request, int count, int page, int *at) {
     return true;
 }
 
-int home_scroll(int top, int at, int height) {
+int home_scroll(int top, int at, int count, int height) {
+    const int last = count > height ? count - height : 0;
+    top = top < last ? top : last;
     if (at < top)
         return at;
     return at >= top + height ? at - height + 1 : top;
@@ -40,7 +42,8 @@ static bool home_open(Ui *ui, Error *error) {
     ui->state[SCREEN_HOME] = home;
     if (!home)
         return error_fail(error, ERROR_MEMORY, "no memory for the screen");
-    const UiHost *host = home->host = ui->host;
+    const UiHost *host = ui->host;
+    home->ui = ui;
     if (!host->list_experiments(host->context, &home->experiments, &home->experiment_count, error))
         return false;
     home->forms = calloc((size_t)home->experiment_count + 1, sizeof *home->forms);

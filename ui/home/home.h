@@ -57,11 +57,12 @@ typedef struct Foresight {
 typedef enum HomeSort { SORT_AGE, SORT_LOSS, SORT_RATE, SORT_MEMORY, SORT_STATUS, SORTS } HomeSort;
 
 typedef struct Home {
-    const UiHost *host;
+    const Ui *ui;
     UiExperiment *experiments; // those that nobody looked at may not be described yet
     LaunchForm *forms;         // one an experiment
     int experiment_count, experiment, experiment_top;
-    int looks; // at the history; after the first comes the first picture
+    int form_top, form_height; // of the form under the cursor, as drawn
+    int looks;                 // at the history; after the first comes the first picture
 
     RunRecord *runs; // as filtered and sorted
     int run_count, run_top;
@@ -111,7 +112,8 @@ void home_click_experiment(Ui *ui, int row, MouseAction action);
 void home_click_launch(Ui *ui, int column, int row, MouseAction action);
 const UiExperiment *home_experiment(const Home *home); // under the cursor; NULL: there is none
 const UiExperiment *home_experiment_at(const Home *home, int which);
-bool home_is_old(const Home *home, int which); // its script was written anew
+// Its script was written anew; false while something is typed: what asks for it stays as it is.
+bool home_is_old(const Home *home, int which);
 // The number of that of this name, `length` bytes of it; -1: there is none.
 int home_find_experiment(const Home *home, const char *name, size_t length);
 // What they say of themselves is read behind the first picture, a few a look. True: some was.
@@ -208,5 +210,5 @@ void home_draw_preview(Ui *ui, Area area, bool focused);
 
 // Moves a cursor by lines, pages or to an end; false: the request is none of these.
 bool home_move(Request request, int count, int page, int *at);
-// The first line shown so that the cursor is seen.
-int home_scroll(int top, int at, int height);
+// The first line shown so that the cursor is seen, and no room stays empty that lines could fill.
+int home_scroll(int top, int at, int count, int height);

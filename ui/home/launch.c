@@ -30,8 +30,13 @@ static const char *const fixed_rows[FORM_FIXED] = {"format", "loss scale", "devi
 
 bool home_is_old(const Home *home, int which) {
     const UiExperiment *experiment = &home->experiments[which];
-    return experiment->is_own && experiment->is_described &&
-           home->host->has_changed(home->host->context, experiment);
+    const UiHost *host = home->ui->host;
+    return experiment->is_own && experiment->is_described && !home->ui->prompt.open &&
+           host->has_changed(host->context, experiment);
+}
+
+static void describe(const Home *home, UiExperiment *experiment) {
+    home->ui->host->describe_experiment(home->ui->host->context, experiment);
 }
 
 // What was typed stays with the parameters that still take it.
@@ -40,7 +45,7 @@ static void describe_anew(const Home *home, int which) {
     const UiExperiment was = *experiment;
     LaunchForm *form = &home->forms[which];
     const LaunchForm typed = *form;
-    home->host->describe_experiment(home->host->context, experiment);
+    describe(home, experiment);
     memset(form->values, 0, sizeof form->values);
     for (int i = 0; i < experiment->parameter_count; i++)
         for (int k = 0; k < was.parameter_count; k++) {
@@ -60,7 +65,7 @@ const UiExperiment *home_experiment_at(const Home *home, int which) {
     if (home->looks != 1 && home_is_old(home, which))
         describe_anew(home, which);
     else if (home->looks != 1 && !experiment->is_described)
-        home->host->describe_experiment(home->host->context, experiment);
+        describe(home, experiment);
     return experiment;
 }
 
@@ -125,7 +130,8 @@ void home_draw_experiments(Ui *ui, Area area, bool focused) {
     enum { NAME = 15 };
     Home *home = home_of(ui);
     Area inside = area_box(area, "experiments", "enter: the form", focused);
-    home->experiment_top = home_scroll(home->experiment_top, home->experiment, inside.height);
+    home->experiment_top =
+        home_scroll(home->experiment_top, home->experiment, home->experiment_count, inside.height);
     for (int row = 0; row < inside.height; row++) {
         int i = home->experiment_top + row;
         if (i >= home->experiment_count)
@@ -282,10 +288,12 @@ void home_draw_launch(Ui *ui, Area area, bool focused) {
     if (!experiment || area_is_empty(inside))
         return;
     int rows = home_form_rows(home), at = home_form(home)->row;
-    int room = inside.height > rows + 1 ? rows : inside.height - 1;
-    int top = home_scroll(0, at, room > 0 ? room : 1);
-    for (int line = 0; line < room && top + line < rows; line++)
+    int height = inside.height > rows + 1 ? rows : inside.height - 1;
+    int top = home_scroll(home->form_top, at, rows, height > 0 ? height : 1);
+    for (int line = 0; line < height; line++)
         draw_form_row(ui, inside, line, top + line, focused && top + line == at);
+    home->form_top = top;
+    home->form_height = height;
     draw_hints(ui, area_part(inside, 0, inside.height - 1, inside.width, 1), in_field);
 }
 
@@ -416,6 +424,13 @@ static void show_script(Ui *ui) {
         ui_fail(ui, &error);
 }
 
+// Beside the list, where that filled the screen.
+static void go_to_form(Ui *ui) {
+    ui->maximised[SCREEN_HOME] = PANEL_NONE;
+    ui->focus[SCREEN_HOME] = PANEL_LAUNCH;
+    ui_lay_out(ui);
+}
+
 bool home_launch_request(Ui *ui, PanelId panel, Request request) {
     Home *home = home_of(ui);
     enum { PAGE = 8 };
@@ -438,10 +453,10 @@ bool home_launch_request(Ui *ui, PanelId panel, Request request) {
             turn(ui, 1);
         return true;
     case REQUEST_ENTER:
-        if (in_form || !layout_find(&ui->layout, PANEL_LAUNCH))
+        if (in_form)
             home_train(ui);
         else
-            ui->focus[SCREEN_HOME] = PANEL_LAUNCH;
+            go_to_form(ui);
         return true;
     case REQUEST_SCRIPT: show_script(ui); return true;
     case REQUEST_LAYERS: home_layers_open(ui); return true;
@@ -462,7 +477,7 @@ void home_click_experiment(Ui *ui, int row, MouseAction action) {
     else if (i >= 0 && i < home->experiment_count)
         home->experiment = i;
     if (action == MOUSE_DOUBLE)
-        ui->focus[SCREEN_HOME] = PANEL_LAUNCH;
+        go_to_form(ui);
 }
 
 // "‹ value ›" begins at VALUE_COLUMN.
@@ -477,16 +492,16 @@ void home_click_launch(Ui *ui, int column, int row, MouseAction action) {
     if (!home_experiment(home))
         return;
     LaunchForm *form = home_form(home);
-    int at = row - BORDER;
+    const int line = row - BORDER, at = home->form_top + line;
     if (home->foresight.open) {
-        home_layers_click(ui, at, action);
+        home_layers_click(ui, line, action);
         return;
     }
     if (action == MOUSE_WHEEL_UP || action == MOUSE_WHEEL_DOWN) {
-        turn(ui, action == MOUSE_WHEEL_UP ? -1 : 1);
+        home_launch_request(ui, PANEL_LAUNCH, action == MOUSE_WHEEL_UP ? REQUEST_UP : REQUEST_DOWN);
         return;
     }
-    if (at < 0 || at >= home_form_rows(home))
+    if (line < 0 || line >= home->form_height)
         return;
     bool again = form->row == at, is_default;
     form->row = at;

@@ -250,7 +250,8 @@ void home_layers_draw(Ui *ui, Area area, bool focused) {
         return;
     const Columns columns = columns_of(foresight, inside.width);
     const int count = layer_count(foresight);
-    foresight->top = home_scroll(foresight->top, foresight->row, foresight->height);
+    foresight->top =
+        home_scroll(foresight->top, foresight->row, layer_count(foresight), foresight->height);
     if (count > 0)
         draw_titles(foresight, inside, &columns);
     const JsonValue *layer = layer_at(foresight, foresight->top);

@@ -77,7 +77,7 @@ bool home_is_enter_again(Ui *ui) {
     const double a_slip = 1; // seconds
     const Home *home = home_of(ui);
     PanelId focus = ui->focus[SCREEN_HOME];
-    bool goes_to_form = focus == PANEL_EXPERIMENTS && layout_find(&ui->layout, PANEL_LAUNCH);
+    bool goes_to_form = focus == PANEL_EXPERIMENTS;
     bool is_late = focus == PANEL_RUNS && clock_seconds() - home->launched_at > a_slip;
     if (goes_to_form || is_late || !home_experiment(home) || !is_starting(home))
         return false;

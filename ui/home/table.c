@@ -206,7 +206,7 @@ void home_draw_runs(Ui *ui, Area area, bool focused) {
     }
     int height = inside.height - HEAD_ROWS, at = home_index(home);
     draw_row(home, inside, 0, NULL);
-    home->run_top = home_scroll(home->run_top, at, height > 0 ? height : 1);
+    home->run_top = home_scroll(home->run_top, at, home->run_count, height > 0 ? height : 1);
     for (int row = 0; row < height && home->run_top + row < home->run_count; row++) {
         const RunRecord *run = &home->runs[home->run_top + row];
         bool here = run->id == home->run;

@@ -93,7 +93,7 @@ static int choice_named(const char *const *choices, const char *name) {
 
 static int find_experiment(const Home *home, const char *script) {
     for (int i = 0; i < home->experiment_count; i++)
-        if (home->host->is_of_script(home->host->context, &home->experiments[i], script))
+        if (home->ui->host->is_of_script(home->ui->host->context, &home->experiments[i], script))
             return i;
     return -1;
 }

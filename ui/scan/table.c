@@ -147,7 +147,7 @@ void scan_draw_table(ScanView *view, Area area, bool focused) {
     const Places places = places_in(view, inside.width);
     const bool has_foot = inside.height > 2 * FOOT;
     view->height = inside.height - 1 - (has_foot ? FOOT : 0);
-    view->top = home_scroll(view->top, scan_row_of(view), view->height);
+    view->top = home_scroll(view->top, scan_row_of(view), scan->unit_count, view->height);
     draw_titles(view, &places, inside);
     for (int i = 0; i < view->height && view->top + i < scan->unit_count; i++)
         draw_unit(view, &places, inside, 1 + i, view->order[view->top + i]);

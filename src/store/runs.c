@@ -349,6 +349,16 @@ void store_free_runs(RunRecord *runs, int count) {
     free(runs);
 }
 
+bool store_count_runs(Store *store, int64_t *count, Error *error) {
+    Query query;
+    *count = 0;
+    if (!query_begin(&query, store, "SELECT count(*) FROM runs", error))
+        return false;
+    while (query_next(&query))
+        *count = query_integer(&query, 0);
+    return query_end(&query, "the runs cannot be counted", error);
+}
+
 // ---- what people write on a run, and taking it away ---------------------------------------------
 
 static bool set_text(Store *store, const char *sql, int64_t id, const char *text, size_t size,

@@ -47,6 +47,8 @@ typedef struct RunFilter { // all that are set must hold
 bool store_list_runs(Store *store, const RunFilter *filter, RunRecord **runs, int *count,
                      Error *error) MUST_CHECK;
 void store_free_runs(RunRecord *runs, int count);
+// All that are in the history; quick beside listing them.
+bool store_count_runs(Store *store, int64_t *count, Error *error) MUST_CHECK;
 // Checks the words of a filter: fields and values that there are none of are refused, and the
 // nearest right ones named. NULL as a store: metrics are not looked for.
 bool store_check_filter(Store *store, const char *words, Error *error) MUST_CHECK;

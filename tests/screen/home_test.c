@@ -1,6 +1,7 @@
 // The home screen on a history made for it: what its keys do to the runs that are listed, and that
 // they touch no other.
 #include <sys/stat.h>
+#include <time.h>
 
 #include "store/series.h"
 #include "store/step_profile.h"
@@ -127,6 +128,33 @@ static void filters_act_as_they_are_typed_and_speak_as_the_table_does(void) {
           "state:lost\r",
           "no such status"); // and it stays open
     press("\x15\r", "gamma");
+    leave();
+}
+
+static void remove_elsewhere(int64_t run) {
+    Error error;
+    Store *store = store_open(history_path, STORE_WRITE, &error);
+    CHECK_MESSAGE(store && store_remove_run(store, run, &error), "%s", error.text);
+    store_close(store);
+}
+
+static void the_cursor_stays_where_it_was(void) {
+    open_home(120, 36);
+    press(KEY_DOWN, "loss of run 3");
+    remove_elsewhere(3);
+    expect("loss of run 2");
+    press("/gamma", "loss of run 4");
+    press("\x1b", "loss of run 2"); // the filter was dropped
+    remove_elsewhere(1);
+    press("dyy", "loss of run 4"); // the last that is left
+    leave();
+}
+
+static void all_runs_are_counted_behind_a_filter(void) {
+    open_home(120, 36);
+    press("/alpha\r", "history 4 runs");
+    remove_elsewhere(3);
+    expect("history 3 runs");
     leave();
 }
 
@@ -445,6 +473,23 @@ static void a_run_is_known_by_its_own_name_and_result(void) {
     quit();
 }
 
+static void ages_grow_while_nobody_types(void) {
+    static const char *const nothing[] = {NULL};
+    const char *environment[] = {database, NULL};
+    Error error;
+    RunRecord record = {.experiment = "young", .precision = "fp16", .device = "cpu"};
+    unlink(history_path);
+    Store *store = store_open(history_path, STORE_WRITE, &error);
+    record.created_ms = (int64_t)time(NULL) * 1000;
+    CHECK_MESSAGE(store_add_run(store, &record, NULL, 0, &error), "%s", error.text);
+    store_close(store);
+    shown_start(&shown, 200, 60, environment, nothing);
+    expect("young");
+    expect(" 6 s");
+    expect(" 8 s");
+    leave();
+}
+
 // Of 34 runs the last are shown, as many as there is room for.
 static void a_larger_window_is_filled(void) {
     Error error;
@@ -487,6 +532,9 @@ int main(void) {
         return 1;
     RUN_TEST(a_run_is_known_by_its_own_name_and_result);
     RUN_TEST(a_larger_window_is_filled);
+    RUN_TEST(ages_grow_while_nobody_types);
+    RUN_TEST(the_cursor_stays_where_it_was);
+    RUN_TEST(all_runs_are_counted_behind_a_filter);
     RUN_TEST(the_first_picture_waits_for_no_experiment);
     RUN_TEST(runs_that_a_filter_hides_are_not_deleted);
     RUN_TEST(space_moves_on_as_the_row_of_keys_says);

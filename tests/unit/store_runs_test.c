@@ -131,6 +131,9 @@ static void filters_let_through_what_they_say(void) {
         CHECK_MESSAGE(strcmp(ids, rows[i][1]) == 0, "%s gives \"%s\", not \"%s\"", rows[i][0], ids,
                       rows[i][1]);
     }
+    int64_t all;
+    CHECK_DONE(store_count_runs(store, &all, &error));
+    CHECK_INT(all, 4);
     RunRecord *runs;
     int count;
     CHECK_DONE(

@@ -76,13 +76,14 @@ static void home_enter(Ui *ui) {
 static bool home_refresh(Ui *ui, double seconds) {
     const double read_every = 0.5, preview_every = 1;
     Home *home = home_of(ui);
-    bool changed = false;
+    bool changed = false, has_aged = false;
     home->looks += home->looks < 2;
     home->since_read += seconds;
     home->since_preview += seconds;
     if (home->since_read >= read_every) {
         changed = home_read_runs(ui);
         changed |= home->experiment_count > 0 && home_is_old(home, home->experiment);
+        has_aged = home_has_aged(ui);
         home->since_read = 0;
     }
     home_open_awaited(ui);
@@ -93,7 +94,7 @@ static bool home_refresh(Ui *ui, double seconds) {
         home->since_preview = 0;
         changed = true;
     }
-    return home_describe_more(home) || changed;
+    return home_describe_more(home) || changed || has_aged;
 }
 
 // ---- drawing ------------------------------------------------------------------------------------

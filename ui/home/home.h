@@ -67,13 +67,15 @@ typedef struct Home {
     RunRecord *runs; // as filtered and sorted
     int run_count, run_top;
     int64_t run;                                          // under the cursor; 0: none
-    char filter[PROMPT_SIZE], filter_before[PROMPT_SIZE]; // before it was typed at
+    char filter[PROMPT_SIZE], filter_before[PROMPT_SIZE]; // before it was typed at,
+    int64_t run_before;                                   // and what the cursor was on
     HomeSort sort;
     int64_t chosen[HOME_MOST_CHOSEN]; // stay chosen where a filter hides them
     int chosen_count;
     int64_t doomed[HOME_MOST_CHOSEN]; // what the question about deleting named, and nothing else
     int doomed_count;
-    int64_t total; // runs in the history, whatever the filter
+    int64_t total;   // runs in the history, whatever the filter
+    int64_t aged_ms; // when ages were looked at last
 
     struct HomeAwaited {      // workers that were started here, whose runs have not been shown yet
         int64_t process, run; // 0: it has none yet
@@ -189,6 +191,8 @@ bool home_awaits(const Home *home); // one has no run yet
 
 // runs.c
 bool home_read_runs(Ui *ui); // true: something changed
+// Whether an age that is shown has another word than at the last look.
+bool home_has_aged(Ui *ui);
 // Reads them, and puts the cursor on the run where it is among them.
 void home_find_run(Ui *ui, int64_t run);
 const RunRecord *home_listed(const Home *home, int64_t run); // NULL: it is not in the list

@@ -38,10 +38,15 @@ static bool check_filter(Ui *ui, const char *text, Error *error) {
     return !text[0] || store_check_filter(ui->store, text, error);
 }
 
+// The cursor stays on its run as long as that matches, else it is on the first that does.
 static void take_filter(Ui *ui, const char *text) {
     Home *home = home_of(ui);
     snprintf(home->filter, sizeof home->filter, "%s", text);
     home_read_runs(ui);
+    if (home_listed(home, home->run_before))
+        home->run = home->run_before;
+    else if (home->run_count > 0)
+        home->run = home->runs[0].id;
 }
 
 // While it is typed: as far as it says something.
@@ -60,6 +65,7 @@ static void drop_filter(Ui *ui) {
 static void ask_filter(Ui *ui) {
     Home *home = home_of(ui);
     snprintf(home->filter_before, sizeof home->filter_before, "%s", home->filter);
+    home->run_before = home->run;
     prompt_ask(ui, "/", home->filter, take_filter);
     ui->prompt.check = check_filter;
     ui->prompt.changed = try_filter;

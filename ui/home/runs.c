@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ui/cells/words.h"
 #include "ui/home/home.h"
 
 const RunRecord *home_listed(const Home *home, int64_t run) {
@@ -133,6 +134,24 @@ static void forget_gone(Ui *ui) {
     home->chosen_count = kept;
 }
 
+// Where the run under the cursor is gone, the next that is left takes its place, or the last.
+static int64_t next_left(const Home *before, const Home *after) {
+    for (int i = home_index(before); i < before->run_count; i++)
+        if (home_listed(after, before->runs[i].id))
+            return before->runs[i].id;
+    const int at = before->run_count > 0 ? after->run_count - 1 : 0;
+    return after->run_count > 0 ? after->runs[at].id : 0;
+}
+
+static void count_all(Ui *ui) {
+    Home *home = home_of(ui);
+    int64_t total;
+    Error busy; // then the next look counts them
+    home->total = home->run_count;
+    if (home->filter[0] && store_count_runs(ui->store, &total, &busy))
+        home->total = total;
+}
+
 bool home_read_runs(Ui *ui) {
     Home *home = home_of(ui);
     RunFilter filter = {.words = home->filter[0] ? home->filter : NULL};
@@ -144,18 +163,30 @@ bool home_read_runs(Ui *ui) {
     }
     home_sort(&fresh);
     bool same = same_runs(home, fresh.runs, fresh.run_count);
+    if (!home_listed(&fresh, home->run))
+        home->run = next_left(home, &fresh);
     store_free_runs(home->runs, home->run_count);
     home->runs = fresh.runs;
     home->run_count = fresh.run_count;
-    if (!home->filter[0])
-        home->total = fresh.run_count;
-    if (!home_listed(home, home->run))
-        home->run = home->run_count > 0 ? home->runs[0].id : 0;
+    const int64_t total = home->total;
+    count_all(ui);
     if (!same) {
         home->preview_of = HOME_UNREAD; // whoever asked for the list: its points may be new, too
         forget_gone(ui);
     }
-    return !same;
+    return !same || home->total != total;
+}
+
+bool home_has_aged(Ui *ui) {
+    Home *home = home_of(ui);
+    const int64_t now = ui_now_ms(), before = home->aged_ms;
+    bool has_aged = false;
+    for (int i = home->run_top; i < home->run_count && i < home->run_top + ui->frame.rows; i++) {
+        const int64_t created = home->runs[i].created_ms;
+        has_aged |= strcmp(word_age(now - created).text, word_age(before - created).text) != 0;
+    }
+    home->aged_ms = now;
+    return has_aged;
 }
 
 void home_find_run(Ui *ui, int64_t run) {

@@ -132,12 +132,13 @@ static void draw_foot(Ui *ui, Area all, int *cursor) {
         draw_keys(ui, area, 1, true);
 }
 
-static void draw_too_small(Ui *ui, Area area) {
+static void draw_too_small(const Ui *ui, Area area) {
+    char key[16];
+    key_describe(ui->keymap.bindings[REQUEST_QUIT].first, key, sizeof key);
     area_print(area, 0, 0, style_of(INK_WARN), "too small: %d x %d", area.width, area.height);
     area_print(area, 0, 1, style_of(INK_TEXT), "mpbench needs %d x %d", LAYOUT_LEAST_COLUMNS,
                LAYOUT_LEAST_ROWS);
-    area_text(area, 0, 2, style_of(INK_DIM), "q quits; runs go on");
-    (void)ui;
+    area_print(area, 0, 2, style_of(INK_DIM), "%s quits; runs go on", key);
 }
 
 void ui_draw(Ui *ui) {

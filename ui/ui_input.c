@@ -96,18 +96,18 @@ static void take_common(Ui *ui, Request request) {
 // ---- input --------------------------------------------------------------------------------------
 
 static void take_key(Ui *ui, int key) {
+    const Request request = keymap_find(&ui->keymap, key, ui_screen(ui)->on);
     ui->dirty = true;
     ui->message_until = 0;
+    if (ui->layout.too_small) { // nobody sees what else a key would be for
+        ui->quit = request == REQUEST_QUIT;
+        return;
+    }
     bool is_screen = key >= KEY_CODE_F1 && key <= KEY_CODE_F5; // where digits are typed, too
     if (ui->prompt.open && is_screen)
         prompt_key(ui, KEY_CODE_ESCAPE);
     if (ui->prompt.open) {
         prompt_key(ui, key);
-        return;
-    }
-    Request request = keymap_find(&ui->keymap, key, ui_screen(ui)->on);
-    if (ui->layout.too_small) {
-        ui->quit = request == REQUEST_QUIT;
         return;
     }
     if (ui->page.open && !ui->pager.open && settings_page_request(ui, request))

@@ -281,6 +281,35 @@ static void a_typed_scale_stays_among_the_choices(void) {
     leave();
 }
 
+// ---- a window that is too small -----------------------------------------------------------------
+
+static void what_is_not_seen_is_not_answered(void) {
+    open_home(120, 36);
+    press("d", "delete 4 gamma-4?");
+    shown_resize(&shown, 40, 10);
+    expect("q quits; runs go on");
+    shown_type(&shown, "yy");
+    shown_settle(&shown);
+    shown_resize(&shown, 120, 36);
+    press("", "delete 4 gamma-4?"); // it is asked still
+    shown_type(&shown, "n");
+    CHECK_INT(count_runs(), 4);
+    leave();
+}
+
+static void the_way_out_of_a_small_window_is_by_the_key_that_quits(void) {
+    mkdir(path_of("config"), 0700);
+    mkdir(path_of("config/mpbench"), 0700);
+    write_text(path_of("config/mpbench/config.lua"), "key.quit = \"Q\"\n");
+    open_home(120, 36);
+    shown_resize(&shown, 40, 10);
+    expect("Q quits; runs go on");
+    shown_type(&shown, "Q");
+    CHECK(shown_wait_end(&shown, 10));
+    shown_free(&shown);
+    unlink(path_of("config/mpbench/config.lua"));
+}
+
 // ---- hints --------------------------------------------------------------------------------------
 
 static void the_screens_and_their_keys_are_in_sight_on_a_small_terminal(void) {
@@ -535,6 +564,8 @@ int main(void) {
     RUN_TEST(ages_grow_while_nobody_types);
     RUN_TEST(the_cursor_stays_where_it_was);
     RUN_TEST(all_runs_are_counted_behind_a_filter);
+    RUN_TEST(what_is_not_seen_is_not_answered);
+    RUN_TEST(the_way_out_of_a_small_window_is_by_the_key_that_quits);
     RUN_TEST(the_first_picture_waits_for_no_experiment);
     RUN_TEST(runs_that_a_filter_hides_are_not_deleted);
     RUN_TEST(space_moves_on_as_the_row_of_keys_says);

@@ -219,6 +219,19 @@ static void what_is_asked_about_a_run_is_done_to_no_other(void) {
     leave();
 }
 
+static void runs_that_are_left_behind_are_told_of(void) {
+    open_home(120, 36);
+    own_run(2);
+    own_run(3);
+    set_status(3, RUN_PAUSED);
+    expect("paused");
+    shown_type(&shown, "q");
+    CHECK(shown_wait_end(&shown, 10));
+    CHECK_CONTAINS(shown_text(&shown), "run 2 goes on; mpbench watch 2");
+    CHECK_CONTAINS(shown_text(&shown), "run 3 is paused; mpbench watch 3");
+    shown_free(&shown);
+}
+
 // As the worker would that this process is: all are claimed, the last one is answered.
 static void answer_last_order(const WorkerId *worker, int most) {
     Error error;
@@ -281,6 +294,7 @@ int main(void) {
     RUN_TEST(the_line_for_orders_is_in_every_row_of_keys_with_room);
     RUN_TEST(commands_mean_the_run_under_the_cursor);
     RUN_TEST(what_is_asked_about_a_run_is_done_to_no_other);
+    RUN_TEST(runs_that_are_left_behind_are_told_of);
     RUN_TEST(every_order_that_waits_gets_its_answer_told);
     RUN_TEST(a_worker_that_cannot_be_started_is_not_announced);
     return end_tests();

@@ -191,17 +191,21 @@ static int depth_of(ColorChoice color) {
     return depths[color];
 }
 
-// Behind the screen, where the shell is again: runs that it left training, and the way back.
+// Behind the screen, where the shell is again: runs whose workers it left behind, and the way back.
 static void tell_what_goes_on(const char *database) {
+    static const struct {
+        const char *words, *what;
+    } kinds[] = {{"status:running", "goes on"}, {"status:paused", "is paused"}};
     Error error;
-    RunFilter running = {.words = "status:running"};
-    RunRecord *runs;
-    int count;
     Store *store = store_open(database, STORE_READ, &error);
-    if (store && store_list_runs(store, &running, &runs, &count, &error)) {
-        for (int i = 0; i < count; i++)
-            printf("run %lld goes on; mpbench watch %lld\n", (long long)runs[i].id,
-                   (long long)runs[i].id);
+    for (size_t i = 0; store && i < sizeof kinds / sizeof *kinds; i++) {
+        RunRecord *runs;
+        int count;
+        if (!store_list_runs(store, &(RunFilter){.words = kinds[i].words}, &runs, &count, &error))
+            continue;
+        for (int j = 0; j < count; j++)
+            printf("run %lld %s; mpbench watch %lld\n", (long long)runs[j].id, kinds[i].what,
+                   (long long)runs[j].id);
         store_free_runs(runs, count);
     }
     store_close(store);

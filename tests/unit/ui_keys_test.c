@@ -132,6 +132,42 @@ static void what_a_file_says_wrongly_is_named(void) {
     }
 }
 
+static bool read_text(const char *text, Keymap *keymap, Error *error) {
+    const char *path = empty_file();
+    FILE *file = fopen(path, "w");
+    CHECK(file && fputs(text, file) >= 0 && fclose(file) == 0);
+    Settings settings;
+    settings_init(&settings);
+    keymap_init(keymap);
+    const bool done = settings_read(&settings, keymap, path, error);
+    unlink(path);
+    return done;
+}
+
+static void a_key_is_given_to_one_request_of_a_screen(void) {
+    Keymap keymap;
+    Error error = {0};
+    CHECK(!read_text("key.pause = \"q\"\n", &keymap, &error));
+    CHECK_CONTAINS(error.text, "key.pause = \"q\": on the same screen quit has that key; choose");
+    CHECK(!read_text("key.undo = \"k\"\n", &keymap, &error)); // a second key
+    CHECK_CONTAINS(error.text, "up has that key");
+    CHECK(read_text("key.block = \"d\"\n", &keymap, &error)); // others have it elsewhere
+    CHECK_INT(keymap_find(&keymap, 'd', ON_FORMATS), REQUEST_BLOCK);
+    CHECK(read_text("key.pause = \"u\"\nkey.undo = \"p\"\n", &keymap, &error)); // exchanged
+    CHECK_INT(keymap_find(&keymap, 'u', ON_LIVE), REQUEST_PAUSE);
+}
+
+static void lines_are_as_long_as_they_are(void) {
+    Keymap keymap;
+    Error error = {0};
+    char text[1200] = "-- ";
+    for (int i = 0; i < 100; i++)
+        strcat(text, "= a long ");
+    strcat(text, "\nkey.pause = \";\"\n");
+    CHECK_MESSAGE(read_text(text, &keymap, &error), "%s", error.text);
+    CHECK_INT(keymap_find(&keymap, ';', ON_LIVE), REQUEST_PAUSE);
+}
+
 static void turning_comes_to_zero(void) {
     Settings settings;
     char text[64];
@@ -166,6 +202,8 @@ int main(void) {
     RUN_TEST(settings_come_back_from_their_file);
     RUN_TEST(settings_are_written_through_a_link_and_never_over_what_is_read_only);
     RUN_TEST(what_a_file_says_wrongly_is_named);
+    RUN_TEST(a_key_is_given_to_one_request_of_a_screen);
+    RUN_TEST(lines_are_as_long_as_they_are);
     RUN_TEST(turning_comes_to_zero);
     RUN_TEST(a_missing_file_leaves_what_is_usual);
     test_folder_remove(folder);

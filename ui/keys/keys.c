@@ -44,12 +44,16 @@ void keymap_init(Keymap *keymap) {
     memcpy(keymap->bindings, bindings, sizeof bindings);
 }
 
+static bool has_key(const KeyBinding *binding, int key) {
+    return binding->first == key || binding->second == key;
+}
+
 Request keymap_find(const Keymap *keymap, int key, int screen) {
     if (key == KEY_CODE_NONE)
         return REQUEST_NONE;
     for (int i = REQUEST_NONE + 1; i < REQUESTS; i++) {
         const KeyBinding *binding = &keymap->bindings[i];
-        if ((binding->where & screen) && (binding->first == key || binding->second == key))
+        if ((binding->where & screen) && has_key(binding, key))
             return (Request)i;
     }
     return REQUEST_NONE;
@@ -72,6 +76,28 @@ bool keymap_set(Keymap *keymap, const char *request, const char *key) {
             return true;
         }
     return false;
+}
+
+bool keymap_clash(const Keymap *keymap, Request *given, Request *other) {
+    for (int i = REQUEST_NONE + 1; i < REQUESTS; i++)
+        for (int j = REQUEST_NONE + 1; j < REQUESTS; j++) {
+            const KeyBinding *a = &keymap->bindings[i], *b = &keymap->bindings[j];
+            if (i == j || a->first == bindings[i].first || !(a->where & b->where) ||
+                !has_key(b, a->first))
+                continue;
+            *given = (Request)i;
+            *other = (Request)j;
+            return true;
+        }
+    return false;
+}
+
+void keymap_name(const Keymap *keymap, Request request, char *text, size_t size) {
+    const char *name = keymap->bindings[request].name;
+    size_t used = 0;
+    for (; name[used] && used + 1 < size; used++)
+        text[used] = (char)tolower((unsigned char)name[used]);
+    text[used] = 0;
 }
 
 void key_describe(int key, char *text, size_t size) {

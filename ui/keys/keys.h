@@ -40,7 +40,7 @@ typedef enum Request {
 } Request;
 
 typedef struct KeyBinding {
-    const char *name; // "scrub_back", for settings
+    const char *name; // "SCRUB_BACK"
     int first, second;
     int where;
     const char *label, *text;
@@ -54,8 +54,14 @@ typedef struct Keymap {
 void keymap_init(Keymap *keymap);
 // What a key asks for on a screen (ON_...); REQUEST_NONE: nothing.
 Request keymap_find(const Keymap *keymap, int key, int screen);
-// Gives a request another first key, by names; false when one of them is unknown.
+// Gives a request another first key, by names; false when one of them is unknown. Two may share a
+// key until all are given, so that they can be exchanged.
 bool keymap_set(Keymap *keymap, const char *request, const char *key);
+// The first request that was given a key which another has on a screen of its own, and that other
+// one; false: there is none.
+bool keymap_clash(const Keymap *keymap, Request *given, Request *other);
+// As settings have it: "scrub_back".
+void keymap_name(const Keymap *keymap, Request request, char *text, size_t size);
 // "space", "^L", "tab", "F1", "x".
 void key_describe(int key, char *text, size_t size);
 int key_parse(const char *text); // KEY_CODE_NONE: no such key

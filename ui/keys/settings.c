@@ -12,7 +12,7 @@
 #include "base/nearest.h"
 #include "base/out_file.h"
 
-enum { MOST_CHOICES = 6, LINE_SIZE = 256, PATH_SIZE = 1024 };
+enum { MOST_CHOICES = 6, NAME_SIZE = 32, PATH_SIZE = 1024 };
 
 typedef struct Setting {
     const char *name, *label, *about; // in the file; on the page
@@ -250,21 +250,37 @@ static bool take_line(Settings *settings, Keymap *keymap, char *line, Error *err
     return true;
 }
 
+// Of two requests with one key only the first in the table would be found by it.
+static bool check_keys(const Keymap *keymap, Error *error) {
+    Request given, other;
+    char name[NAME_SIZE], key[16], other_name[NAME_SIZE];
+    if (!keymap_clash(keymap, &given, &other))
+        return true;
+    keymap_name(keymap, given, name, sizeof name);
+    keymap_name(keymap, other, other_name, sizeof other_name);
+    key_describe(keymap->bindings[given].first, key, sizeof key);
+    return error_fail(error, ERROR_USAGE,
+                      "key.%s = \"%s\": on the same screen %s has that key; choose another", name,
+                      key, other_name);
+}
+
 bool settings_read(Settings *settings, Keymap *keymap, const char *path, Error *error) {
     FILE *file = fopen(path, "re");
     if (!file)
         return errno == ENOENT ||
                error_fail(error, ERROR_FAILED, "%s: %s", path, error_cause(errno));
-    char line[LINE_SIZE];
+    char *line = NULL;
+    size_t room = 0;
     int number = 0;
     bool done = true;
-    while (done && fgets(line, sizeof line, file)) {
+    while (done && getline(&line, &room, file) >= 0) {
         number++;
         done =
             take_line(settings, keymap, line, error) || error_prefix(error, "%s:%d", path, number);
     }
+    free(line);
     fclose(file);
-    return done;
+    return done && (check_keys(keymap, error) || error_prefix(error, "%s", path));
 }
 
 static bool make_folder(const char *path) {
@@ -285,12 +301,10 @@ static void write_keys(FILE *file, const Keymap *keymap) {
     for (int i = REQUEST_NONE + 1; i < REQUESTS; i++) {
         if (keymap->bindings[i].first == usual.bindings[i].first)
             continue;
-        char key[16];
+        char name[NAME_SIZE], key[16];
+        keymap_name(keymap, (Request)i, name, sizeof name);
         key_describe(keymap->bindings[i].first, key, sizeof key);
-        fputs("key.", file);
-        for (const char *letter = keymap->bindings[i].name; *letter; letter++)
-            fputc(tolower((unsigned char)*letter), file);
-        fprintf(file, " = \"%s\"\n", key);
+        fprintf(file, "key.%s = \"%s\"\n", name, key);
     }
 }
 

@@ -23,7 +23,8 @@ typedef struct Settings {
 } Settings;
 
 void settings_init(Settings *settings);
-// A missing file is no error. A line that cannot be understood is: file:line, and the nearest name.
+// A missing file is no error. A line that cannot be understood is: file:line, and the nearest name;
+// and so is a key that two requests have on one screen.
 bool settings_read(Settings *settings, Keymap *keymap, const char *path, Error *error) MUST_CHECK;
 // Atomic; makes the folder. Keys that are not those of keys.def are written too.
 bool settings_write(const Settings *settings, const Keymap *keymap, const char *path,

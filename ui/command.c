@@ -146,7 +146,7 @@ static void resume(Ui *ui, const char *verb, const char *argument) {
     snprintf(id, sizeof id, "%lld", (long long)run.id);
     if (!live_is_over(&run)) {
         command_send(ui, &run, verb, argument);
-    } else if (run.status == RUN_FINISHED) {
+    } else if (run.status == RUN_FINISHED || launch_last_checkpoint(ui, run.id, INT64_MAX) < 0) {
         launch_takes_orders(ui, &run);
     } else if (launch(ui, arguments, &process)) {
         ui_say(ui, INK_GOOD, "#%s goes on from its last checkpoint", id);
@@ -254,6 +254,21 @@ static void add_change(const char *change, const char **arguments) {
         }
 }
 
+// Up to a step without a checkpoint its parent is trained again first, which may take long.
+static void say_fork_starts(Ui *ui, const RunRecord *run, const ForkAsked *asked) {
+    const int64_t from = launch_last_checkpoint(ui, run->id, asked->at);
+    char first[96] = "";
+    if (from <= 0)
+        snprintf(first, sizeof first, "first #%lld is trained again from its start; ",
+                 (long long)run->id);
+    else if (from < asked->at)
+        snprintf(first, sizeof first, "first #%lld is trained again from step %lld; ",
+                 (long long)run->id, (long long)from);
+    ui_say(ui, INK_GOOD,
+           "a fork of #%lld at step %s is starting: %sit opens when its step is there",
+           (long long)run->id, asked->step, first);
+}
+
 static void fork_run(Ui *ui, const char *verb, const char *argument) {
     RunRecord run = {.id = 0};
     ForkAsked asked;
@@ -276,8 +291,7 @@ static void fork_run(Ui *ui, const char *verb, const char *argument) {
         goto done;
     home_await(ui, process);
     ui_go(ui, SCREEN_HOME); // from where it opens
-    ui_say(ui, INK_GOOD, "a fork of #%s at step %s is starting; it opens when its step is there",
-           id, asked.step);
+    say_fork_starts(ui, &run, &asked);
 done:
     record_clear(&run);
 }

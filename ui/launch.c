@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "store/checkpoints.h"
 #include "ui/live/live.h"
 
 enum { MOST_WORKERS = 64, MOST_ARGUMENTS = 1024 };
@@ -92,6 +94,41 @@ bool launch_is_allowed(Ui *ui) {
     return launch_may(ui);
 }
 
+int64_t launch_last_checkpoint(Ui *ui, int64_t run, int64_t step) {
+    CheckpointRow *rows;
+    Error busy; // then the worker says what there is
+    int count;
+    int64_t last = -1;
+    if (!store_list_checkpoints(ui->store, run, &rows, &count, &busy))
+        return 0;
+    for (int i = 0; i < count; i++)
+        if (rows[i].step <= step && !checkpoint_has_weights_only(&rows[i]))
+            last = rows[i].step;
+    free(rows);
+    return last;
+}
+
+// One that ended early goes on from its last checkpoint. Without one it is trained again up to the
+// step of a fork, where it was not a fork itself: what lies before is its parent's.
+static void say_what_goes_on(Ui *ui, const RunRecord *run) {
+    const long long id = run->id;
+    const char *status = run_status_name(run->status);
+    if (launch_last_checkpoint(ui, run->id, INT64_MAX) >= 0)
+        ui_say(ui, INK_WARN,
+               "#%lld is over (%s); :resume goes on with it (mpbench resume %lld), :fork STEP in "
+               "another way",
+               id, status, id);
+    else if (run->step > 0 && run->parent_step == 0)
+        ui_say(ui, INK_WARN,
+               "#%lld is over (%s), without a checkpoint; :fork STEP trains it again up to there "
+               "and on (mpbench fork %lld --at STEP)",
+               id, status, id);
+    else
+        ui_say(ui, INK_WARN,
+               "#%lld is over (%s), without a checkpoint: start it anew in the form at home (1)",
+               id, status);
+}
+
 bool launch_takes_orders(Ui *ui, const RunRecord *run) {
     long long id = run->id;
     if (!launch_is_allowed(ui))
@@ -102,10 +139,7 @@ bool launch_takes_orders(Ui *ui, const RunRecord *run) {
                "(mpbench fork %lld --at STEP)",
                id, id);
     else if (live_is_over(run))
-        ui_say(ui, INK_WARN,
-               "#%lld is over (%s); :resume goes on with it (mpbench resume %lld), :fork STEP in "
-               "another way",
-               id, run_status_name(run->status), id);
+        say_what_goes_on(ui, run);
     return !live_is_over(run);
 }
 

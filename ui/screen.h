@@ -238,6 +238,8 @@ bool launch_may(const Ui *ui);
 bool launch_is_allowed(Ui *ui);
 // False for a run that is over, or in the demo: says so, and what can be done instead.
 bool launch_takes_orders(Ui *ui, const RunRecord *run);
+// The last checkpoint of a run, up to a step, from which a worker can go on; -1: there is none.
+int64_t launch_last_checkpoint(Ui *ui, int64_t run, int64_t step);
 // Sees which have ended, and says of one that ended badly why: the last line that it left behind.
 void launch_watch(Ui *ui);
 // In a child: becomes this program with those arguments, writing there. Never returns.

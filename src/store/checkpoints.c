@@ -97,6 +97,10 @@ static bool list(Store *store, int64_t run, bool superseded, CheckpointRow **row
     return done;
 }
 
+bool checkpoint_has_weights_only(const CheckpointRow *row) {
+    return strcmp(row->why, "weights") == 0 || strcmp(row->why, "final") == 0;
+}
+
 bool store_list_checkpoints(Store *store, int64_t run, CheckpointRow **rows, int *count,
                             Error *error) {
     return list(store, run, false, rows, count, error);

@@ -23,4 +23,6 @@ bool store_list_checkpoints(Store *store, int64_t run, CheckpointRow **rows, int
 // Those that a resume before them superseded: nobody loads them any more.
 bool store_list_superseded_checkpoints(Store *store, int64_t run, CheckpointRow **rows, int *count,
                                        Error *error) MUST_CHECK;
+// Whether its training state is missing: nothing goes on from there in place, nor as a fork.
+bool checkpoint_has_weights_only(const CheckpointRow *row);
 bool store_remove_checkpoint(Store *store, int64_t id, Error *error) MUST_CHECK;

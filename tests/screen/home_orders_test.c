@@ -3,6 +3,7 @@
 #define _GNU_SOURCE // prlimit
 #include <sys/resource.h>
 
+#include "store/checkpoints.h"
 #include "store/commands.h"
 #include "store/worker.h"
 #include "tests/screen/home_place.h"
@@ -134,7 +135,8 @@ static void a_fork_takes_changes_as_an_order_does(void) {
     expect("finished after step 20");
     press(":fork lr=0.001\r", "fork lr=0.001: after which step?");
     press(":fork 10 lr=0.001 recipe.sca\t", ": fork 10 lr=0.001 recipe.scales=up");
-    press(" layer.fc1=fp32 bf16\r", "#3 simple-3 bf16");
+    press(" layer.fc1=fp32 bf16\r", "first #1 is trained again from its start");
+    expect("#3 simple-3 bf16");
     expect("finished after step");
     Store *store = store_open(history_path, STORE_READ, &error);
     CHECK_MESSAGE(store && store_read_run(store, 3, &run, &error), "%s", error.text);
@@ -159,6 +161,15 @@ static void set_status(int64_t run, RunStatus status) {
     store_close(store);
 }
 
+// Its row: nothing reads the file here.
+static void keep_checkpoint(int64_t run) {
+    Error error;
+    CheckpointRow row = {.run = run, .step = 10, .why = "stop", .file = "none.safetensors"};
+    Store *store = store_open(history_path, STORE_WRITE, &error);
+    CHECK_MESSAGE(store && store_add_checkpoint(store, &row, &error), "%s", error.text);
+    store_close(store);
+}
+
 static void the_line_for_orders_is_in_every_row_of_keys_with_room(void) {
     open_home(100, 30);
     for (int screen = 1; screen <= 4; screen++) {
@@ -177,6 +188,8 @@ static void commands_mean_the_run_under_the_cursor(void) {
     expect("mpbench fork 3 --at STEP");
     set_status(3, RUN_STOPPED);
     expect("stopped");
+    press(":resume\r", "#3 is over (stopped), without a checkpoint; :fork STEP trains it again");
+    keep_checkpoint(3);
     press(":stop\r", "#3 is over (stopped); :resume goes on with it (mpbench resume 3)");
     press(":fork far\r", "a whole number is wanted; fork STEP");
     press(":fork 0\r", "fork 0: from 1 to");
@@ -277,6 +290,7 @@ static void a_worker_that_cannot_be_started_is_not_announced(void) {
     shown_type(&shown, KEY_DOWN);
     set_status(3, RUN_STOPPED);
     expect("stopped");
+    keep_checkpoint(3);
     press(":resume\r", "cannot start a run");
     leave();
 }

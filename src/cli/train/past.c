@@ -56,15 +56,12 @@ void past_warn_of_changes(const Past *past) {
     fputs(" has changed since the run began: where it goes another way, resuming fails\n", stderr);
 }
 
-static bool has_weights_only(const char *why) {
-    return strcmp(why, "weights") == 0 || strcmp(why, "final") == 0;
-}
-
 // One that a run left in the middle of a step or an evaluation has its weights only.
 const CheckpointRow *past_last_row(const Past *past, int64_t at, bool weights_only) {
     const CheckpointRow *last = NULL;
     for (int i = 0; i < past->row_count; i++)
-        if (past->rows[i].step <= at && (weights_only || !has_weights_only(past->rows[i].why)))
+        if (past->rows[i].step <= at &&
+            (weights_only || !checkpoint_has_weights_only(&past->rows[i])))
             last = &past->rows[i];
     return last;
 }

@@ -304,6 +304,18 @@ static void old_terminals_are_served(void) {
     for (const char *text = shown_text(&shown); *text; text++)
         CHECK_MESSAGE((unsigned char)*text < 0x80, "byte %#x", (unsigned char)*text);
     CHECK(!wrote("\x1b[?2026"));
+    shown_type(&shown, "q");
+    CHECK(shown_wait_end(&shown, 10));
+    CHECK_CONTAINS(shown_text(&shown), "q quit\n\n"); // where a shell's prompt has its own row
+    CHECK(!wrote("$<"));                              // the sign of a delay
+    shown_free(&shown);
+}
+
+// Grey is the eighth after black, and as such would be black.
+static void eight_colours_leave_nothing_black(void) {
+    start_with("TERM=xterm", "COLORTERM=", NULL);
+    CHECK(wrote("\x1b[36m") && wrote("\x1b[0;2m"));
+    CHECK(!wrote("\x1b[30m") && !wrote(";30m"));
     quit();
 }
 
@@ -325,6 +337,7 @@ int main(void) {
     RUN_TEST(a_report_cut_in_two_presses_no_key);
     RUN_TEST(pictures_come_whole);
     RUN_TEST(terminals_that_cannot_are_refused);
+    RUN_TEST(eight_colours_leave_nothing_black);
     RUN_TEST(old_terminals_are_served);
     return end_tests();
 }

@@ -4,16 +4,15 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <string.h>
 #include <termios.h>
 #include <unistd.h>
 
-enum { RESTORE_SIZE = 512, STACK_SIZE = 64 * 1024 };
+enum { STACK_SIZE = 64 * 1024 };
 
 static struct {
     volatile sig_atomic_t taken; // the terminal is ours now
     struct termios before;
-    char restore[RESTORE_SIZE]; // bytes that leave the screen
+    const char *restore; // bytes that leave the screen
     size_t restore_length;
     volatile sig_atomic_t end_signal;
     volatile sig_atomic_t stop_asked; // by ^Z
@@ -64,15 +63,9 @@ static void on_resize(int number) {
     kept.resized = 1;
 }
 
-bool signals_keep(const char *const *bytes, int count) {
-    kept.restore_length = 0;
-    for (int i = 0; i < count; i++) {
-        size_t length = strlen(bytes[i]), room = sizeof kept.restore - kept.restore_length;
-        if (length > room)
-            continue;
-        memcpy(kept.restore + kept.restore_length, bytes[i], length);
-        kept.restore_length += length;
-    }
+bool signals_keep(const char *bytes, size_t length) {
+    kept.restore = bytes;
+    kept.restore_length = length;
     return tcgetattr(STDIN_FILENO, &kept.before) == 0;
 }
 

@@ -7,9 +7,11 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 
-// Keeps how the line is set and which bytes leave the screen; false: the line does not answer.
-bool signals_keep(const char *const *bytes, int count);
+// Keeps how the line is set and which bytes leave the screen, which must stay where they are;
+// false: the line does not answer.
+bool signals_keep(const char *bytes, size_t length);
 // Of stops and sizes: before ncurses is opened, which then leaves them alone, and after each stop.
 void signals_catch_stops(void);
 void signals_catch_ends(void); // from here on what ends the program gives the terminal back

@@ -59,12 +59,17 @@ static ColorDepth depth_there_is(void) {
     return COLORS >= 256 ? DEPTH_256 : COLORS >= 16 || COLORS == 8 ? DEPTH_16 : DEPTH_MONO;
 }
 
+enum { GREY = 8 }; // of 16 colours
+
 static int color_number(const ThemeColor *color, ColorDepth depth) {
     switch (depth) {
     case DEPTH_TRUE: return (int)color->rgb;
     case DEPTH_256: return color->index_256;
-    case DEPTH_16: // of eight, bright ones come by bold
-        return color->index_16 < 0 ? -1 : COLORS >= 16 ? color->index_16 : color->index_16 & 7;
+    case DEPTH_16:
+        if (COLORS >= 16 || color->index_16 < 0)
+            return color->index_16;
+        // Of eight, bright ones come by bold. Grey would be black: it is the usual one, dimmed.
+        return color->index_16 == GREY ? -1 : color->index_16 & 7;
     case DEPTH_MONO: break;
     }
     return -1;
@@ -156,20 +161,32 @@ static const char *capability(const char *name) { // NULL: it has none
     return bytes && bytes != (const char *)-1 ? bytes : NULL;
 }
 
+static struct { // what gives the terminal back; signals.c borrows it
+    char bytes[512];
+    size_t length;
+} leaving;
+
+static int add_leaving(int byte) {
+    if (leaving.length < sizeof leaving.bytes)
+        leaving.bytes[leaving.length++] = (char)byte;
+    return byte;
+}
+
 // A picture that is held is shown; mouse reports off, colours off, cursor shown, keys as they were,
-// the other screen.
+// the other screen. A terminal that has no other one keeps what it shows, and the prompt of the
+// shell comes below it. The signs of delays in descriptions are for tputs alone.
 static bool keep_leaving(void) {
     static const char *const names[] = {"sgr0", "op", "cnorm", "rmkx", "rmcup"};
-    enum { NAMES = sizeof names / sizeof *names };
-    const char *leaving[NAMES + 2];
-    int count = 0;
+    leaving.length = 0;
     if (terminal.takes_modes)
-        leaving[count++] = show_picture;
-    leaving[count++] = "\x1b[?1006l\x1b[?1003l\x1b[?1002l\x1b[?1000l";
-    for (int i = 0; i < NAMES; i++)
+        tputs(show_picture, 1, add_leaving);
+    tputs("\x1b[?1006l\x1b[?1003l\x1b[?1002l\x1b[?1000l", 1, add_leaving);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (capability(names[i]))
-            leaving[count++] = capability(names[i]);
-    return signals_keep(leaving, count);
+            tputs(capability(names[i]), 1, add_leaving);
+    if (!capability("rmcup"))
+        tputs("\r\n", 1, add_leaving);
+    return signals_keep(leaving.bytes, leaving.length);
 }
 
 // With all colours that it may have; which of them are used is settled later.
@@ -267,7 +284,7 @@ static attr_t attributes_of(Style style) {
             attributes |= A_REVERSE;
     } else if (terminal.depth == DEPTH_16) {
         if (COLORS < 16 && color->index_16 >= 8)
-            attributes |= color->index_16 == 8 ? A_DIM : A_BOLD;
+            attributes |= color->index_16 == GREY ? A_DIM : A_BOLD;
         if (style.ground == GROUND_SELECTED)
             attributes |= A_REVERSE;
     }

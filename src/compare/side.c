@@ -34,8 +34,8 @@ static double tail_loss(const Comparison *comparison, int run) {
     if (finite + broken > 0)
         return broken > finite ? INFINITY : sum / finite;
     // A fork may begin where another ends: its last loss is of steps that nobody shares.
-    if (compare_lacks_series(comparison, run) || !record->has_loss || curve->count > 0 ||
-        strcmp(comparison->series, "loss") != 0)
+    if (compare_lacks_series(comparison, run) || !record->has_loss ||
+        (curve->count > 0 && end > 0) || strcmp(comparison->series, "loss") != 0)
         return NAN;
     return isfinite(record->loss_last) ? record->loss_last : INFINITY;
 }

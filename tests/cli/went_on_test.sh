@@ -1,5 +1,5 @@
 #!/bin/sh
-# shellcheck disable=SC1091,SC2034,SC2154 # what shell.sh sets and reads
+# shellcheck disable=SC1091,SC2034,SC2154,SC2317 # what shell.sh sets, reads and calls
 # What is said of a run that went on from a checkpoint: its speed, its memory and its end are those of
 # what was trained, wherever the checkpoint was taken.
 . "$(dirname "$0")/../shell.sh"

@@ -166,8 +166,8 @@ static void tell_death(RunRecord *record, const WorkerId *worker, const WorkerId
         snprintf(record->error, sizeof record->error,
                  "%s; `mpbench resume %" PRId64 "` goes on from its last checkpoint",
                  is_before_boot ? "the machine went down while it trained"
-                                : "its process ended without a word: it was killed, as the system "
-                                  "does when memory runs out, or could not write the history",
+                                : "its process ended without a word: it was killed, as by a second "
+                                  "Ctrl-C or where memory runs out, or could not write the history",
                  record->id);
 }
 

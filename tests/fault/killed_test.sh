@@ -67,7 +67,7 @@ while [ "$round" -lt "$rounds" ] && [ -z "$why" ]; do
     [ -n "$(says "$named" status)" ] || continue # before it had a row
     wait_until 5 is_over "$named" || fail "round $round: it is $(says "$named" status)"
     "$mpbench" show "$named" >"$folder/shown"
-    ! is_dead "$named" || grep -q 'error .*killed, as the system does when memory runs out.*mpbench resume' "$folder/shown" ||
+    ! is_dead "$named" || grep -q 'error .*killed, as by a second Ctrl-C or where memory runs out.*mpbench resume' "$folder/shown" ||
         fail "round $round: nobody says why: $(head -n 5 "$folder/shown")"
     run resume "$named" --quiet
     if [ "$status" -eq 0 ]; then

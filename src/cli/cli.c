@@ -308,7 +308,7 @@ int cli_main(const Command *commands, int argc, char **argv) {
     }
     cli->commands = commands;
     cli->arguments = argv;
-    stops_put_off(); // until no lock of the history is held
+    stops_put_off();          // until no lock of the history is held
     signal(SIGXFSZ, SIG_IGN); // a file that may not grow is an error, which can be told
     bool done = dispatch(cli, argc, argv, &error);
     // A result that could not be written is none: a full disk must not look like success.

@@ -114,7 +114,7 @@ struct Cli {
     bool weights_only;
     const char *weights;      // NULL: those that the script makes
     const char *weights_hash; // that they must have; NULL: any
-    const char *twin;    // --twin P; NULL: none
+    const char *twin;         // --twin P; NULL: none
     ColorChoice color;
 
     char *texts[CLI_MAX_TEXTS]; // pieces of arguments, freed at the end

@@ -176,7 +176,8 @@ static void results_of_a_run_that_goes_on_are_held_against_the_same_epoch(void) 
     record_clear(&record);
     comparison = compare_new(store, runs, 2, &by_step, &error);
     if (comparison)
-        CHECK_CONTAINS(comparison->verdicts[0], "its accuracy is not known, that of fp32 is 0.4000");
+        CHECK_CONTAINS(comparison->verdicts[0],
+                       "its accuracy is not known, that of fp32 is 0.4000");
     compare_free(comparison);
     store_close(store);
 }

@@ -16,8 +16,8 @@ typedef struct ProgressView {
     bool has_line;    // a live line stands on the terminal
     double next_draw; // clock_seconds
     Recent recent;
-    int out;          // standard error, opened so that no write waits; -1: it is written as it is
-    char *rest;       // of a line that was taken in part; or NULL
+    int out;    // standard error, opened so that no write waits; -1: it is written as it is
+    char *rest; // of a line that was taken in part; or NULL
     size_t rest_length;
     long long left_out; // lines, not told of yet
 } ProgressView;

@@ -149,9 +149,16 @@ static void formats_are_pending_until_the_worker_answers(void) {
     screen_live.request(ui, REQUEST_AUTO);
     answer(store, &worker, "set", "layer.conv1=auto", COMMAND_DONE);
     screen_live.request(ui, REQUEST_SCRUB_BACK);
-    screen_live.request(ui, REQUEST_AUTO_ALL);
-    CHECK_CONTAINS(said, "this is the past: G goes");
-    CHECK(!ui->prompt.open);
+    static const Request of_now[] = {REQUEST_FORMAT, REQUEST_AUTO, REQUEST_FORMAT_ALL,
+                                     REQUEST_AUTO_ALL};
+    const int before = live_of(ui)->order_count;
+    for (size_t i = 0; i < sizeof of_now / sizeof *of_now; i++) {
+        said[0] = 0;
+        screen_live.request(ui, of_now[i]);
+        CHECK_CONTAINS(said, "this is the past: G goes");
+        CHECK(!ui->prompt.open);
+        CHECK_INT(live_of(ui)->order_count, before);
+    }
     screen_live.request(ui, REQUEST_LAST);
     screen_live.request(ui, REQUEST_AUTO_ALL);
     CHECK_TEXT(ui->prompt.label, "give all 5 layers of #2 back to the policy?");
@@ -165,6 +172,62 @@ static void formats_are_pending_until_the_worker_answers(void) {
     CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "and 1 more");
     screen_live.request(ui, REQUEST_UNDO);
     CHECK_TEXT(live_pending(live_of(ui), 0), "fp32"); // one step back, not two
+    close_screen(ui);
+    store_close(store);
+}
+
+// As the worker writes it when it has done what it was told.
+static void write_run(Store *store, RunStatus status, const char *first_format) {
+    RunRecord record;
+    CHECK_DONE(store_read_run(store, 2, &record, &error));
+    record.status = status;
+    snprintf(record.layers[0].precision, sizeof record.layers[0].precision, "%s", first_format);
+    CHECK_DONE(store_update_run(store, &record, &error));
+    record_clear(&record);
+}
+
+// The picture stays, but orders and the names of keys are of the run as it is.
+static void orders_of_a_frozen_picture_go_by_the_run_as_it_is(void) {
+    WorkerId worker;
+    Store *store = make_owned_history(&worker);
+    Ui *ui = open_screen(store, 2);
+    screen_live.request(ui, REQUEST_FREEZE);
+    look_on(ui, 1);
+    screen_live.request(ui, REQUEST_PAUSE);
+    answer(store, &worker, "pause", "", COMMAND_DONE);
+    write_run(store, RUN_PAUSED, "fp16");
+    look_on(ui, 2);
+    CHECK_TEXT(screen_live.label(ui, REQUEST_PAUSE, "pause"), "go on");
+    screen_live.request(ui, REQUEST_PAUSE);
+    answer(store, &worker, "resume", "", COMMAND_DONE);
+    screen_live.request(ui, REQUEST_FORMAT);
+    answer(store, &worker, "set", "layer.conv1=fp32", COMMAND_DONE);
+    write_run(store, RUN_RUNNING, "fp32");
+    CHECK_CONTAINS(look_on(ui, 2), "frozen");
+    CHECK_CONTAINS(frame_text(&ui->frame), "▸conv1    fp16 auto");
+    screen_live.request(ui, REQUEST_FORMAT);
+    answer(store, &worker, "set", "layer.conv1=bf16", COMMAND_DONE);
+    write_run(store, RUN_FINISHED, "bf16");
+    look_on(ui, 2);
+    screen_live.request(ui, REQUEST_PAUSE);
+    CHECK_CONTAINS(said, "#2 is over (finished)");
+    screen_live.request(ui, REQUEST_FREEZE);
+    CHECK_CONTAINS(look_on(ui, 1), "finished");
+    close_screen(ui);
+    store_close(store);
+}
+
+static void orders_of_a_run_that_is_over_wait_no_longer(void) {
+    WorkerId worker;
+    Store *store = make_owned_history(&worker);
+    Ui *ui = open_screen(store, 2);
+    screen_live.request(ui, REQUEST_FORMAT);
+    screen_live.request(ui, REQUEST_FORMAT);
+    CHECK_CONTAINS(look_on(ui, 1), "pending");
+    write_run(store, RUN_FAILED, "fp16"); // and nobody answered
+    look_on(ui, 1);
+    CHECK(!strstr(look_on(ui, 1), "pending"));
+    CHECK_TEXT(said, "conv1 fp16 → fp32, and 1 more: never answered, #2 is over (failed)");
     close_screen(ui);
     store_close(store);
 }
@@ -430,6 +493,8 @@ int main(void) {
     RUN_TEST(pause_of_a_run_that_is_over_is_of_its_replay);
     RUN_TEST(a_replay_comes_to_the_end_and_waits_for_nobody_elsewhere);
     RUN_TEST(formats_are_pending_until_the_worker_answers);
+    RUN_TEST(orders_of_a_frozen_picture_go_by_the_run_as_it_is);
+    RUN_TEST(orders_of_a_run_that_is_over_wait_no_longer);
     RUN_TEST(several_layers_are_one_change);
     RUN_TEST(the_scale_that_formats_brought_is_taken_back_with_them);
     RUN_TEST(space_offers_the_formats_of_the_runs_device);

@@ -16,6 +16,7 @@ static void line_clear(LiveLine *line) {
 
 void live_data_clear(LiveData *data) {
     record_clear(&data->record);
+    record_clear(&data->now);
     free(data->series);
     line_clear(&data->line);
     line_clear(&data->ghost_line);
@@ -120,12 +121,26 @@ static bool line_read(Ui *ui, LiveLine *line, const LineWanted *wanted, Error *e
 
 // ---- the run ------------------------------------------------------------------------------------
 
-static bool looks_alike(const RunRecord *a, const RunRecord *b) {
-    return a->step == b->step && a->status == b->status && a->stale == b->stale &&
-           a->total_steps == b->total_steps && a->metric_count == b->metric_count &&
-           a->layer_count == b->layer_count && strcmp(a->precision, b->precision) == 0 &&
+const RunRecord *live_run_now(const Live *live) {
+    return live->data.is_ahead ? &live->data.now : &live->data.record;
+}
+
+// As far as orders change it.
+static bool is_led_alike(const RunRecord *a, const RunRecord *b) {
+    return a->status == b->status && a->stale == b->stale && a->layer_count == b->layer_count &&
            (a->layer_count == 0 ||
             memcmp(a->layers, b->layers, (size_t)a->layer_count * sizeof *a->layers) == 0);
+}
+
+static bool looks_alike(const RunRecord *a, const RunRecord *b) {
+    return is_led_alike(a, b) && a->step == b->step && a->total_steps == b->total_steps &&
+           a->metric_count == b->metric_count && strcmp(a->precision, b->precision) == 0;
+}
+
+static void drop_now(LiveData *data) {
+    record_clear(&data->now);
+    data->now = (RunRecord){0};
+    data->is_ahead = false;
 }
 
 static bool record_look(Ui *ui, Live *live, bool *changed, Error *error) {
@@ -143,6 +158,22 @@ static bool record_look(Ui *ui, Live *live, bool *changed, Error *error) {
     record_clear(&data->record);
     data->record = record;
     data->is_known = true;
+    drop_now(data);
+    return true;
+}
+
+// Behind a frozen picture; *changed: keys are called otherwise now.
+static bool now_look(Ui *ui, Live *live, bool *changed, Error *error) {
+    LiveData *data = &live->data;
+    RunRecord record = {0};
+    if (!store_read_run(ui->store, live->view.run, &record, error)) {
+        record_clear(&record);
+        return false;
+    }
+    *changed = !is_led_alike(live_run_now(live), &record);
+    drop_now(data);
+    data->now = record;
+    data->is_ahead = true;
     return true;
 }
 
@@ -409,12 +440,29 @@ static bool read_all(Ui *ui, Live *live, Error *error) {
     return true;
 }
 
+// What is over is looked at but seldom.
+static bool is_due(const Live *live) {
+    const double seldom = 1; // seconds
+    const RunRecord *seen = live->view.frozen ? live_run_now(live) : &live->data.record;
+    return !live->data.is_known || !live_is_over(seen) || live->unread >= seldom;
+}
+
+// The run, and what lies beside it.
+static bool look(Ui *ui, Live *live, bool *changed, Error *error) {
+    const double others_seldom = 2; // seconds
+    bool looks_around = !live->data.is_known || live->others_age >= others_seldom;
+    if (!record_look(ui, live, changed, error) ||
+        (looks_around && !live_find_others(ui, &live->data, changed, error)) ||
+        !live_look_at_events(ui, live, changed, error))
+        return false;
+    live->others_age = looks_around ? 0 : live->others_age;
+    return true;
+}
+
 bool live_data_look(Ui *ui, Live *live, double seconds) {
-    // Seconds: how often a run that is over is looked at, and the runs beside it.
-    const double seldom = 1, others_seldom = 2;
     LiveData *data = &live->data;
     Error error;
-    bool changed = live->moved || live_map_is_resized(ui, live), is_new = !data->is_known;
+    bool changed = live->moved || live_map_is_resized(ui, live), is_called_otherwise = false;
     changed = live_profile_is_measured(live) || changed;
     live->watched += seconds;
     live->unread += seconds;
@@ -423,20 +471,17 @@ bool live_data_look(Ui *ui, Live *live, double seconds) {
     live->map.age += seconds;
     if (live->view.run == 0)
         return false;
-    if (is_new ||
-        (!live->view.frozen && (!live_is_over(&data->record) || live->unread >= seldom))) {
+    if (is_due(live)) {
+        bool is_held = data->is_known && live->view.frozen;
         live->unread = 0;
-        bool looks_around = is_new || live->others_age >= others_seldom;
-        if (!record_look(ui, live, &changed, &error) ||
-            (looks_around && !live_find_others(ui, data, &changed, &error)) ||
-            !live_look_at_events(ui, live, &changed, &error)) {
+        if (!(is_held ? now_look(ui, live, &is_called_otherwise, &error)
+                      : look(ui, live, &changed, &error))) {
             complain(ui, live, &error);
             return false;
         }
-        live->others_age = looks_around ? 0 : live->others_age;
     }
     if (!changed)
-        return false;
+        return is_called_otherwise;
     if (!read_all(ui, live, &error))
         complain(ui, live, &error);
     live->moved = false;

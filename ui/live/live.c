@@ -125,8 +125,8 @@ static bool take_key(Ui *ui, int key) {
     return back || forward;
 }
 
-static bool is_set_by_hand(const LiveData *data, int layer) {
-    const char *set = layer < data->record.layer_count ? data->record.layers[layer].set : "";
+static bool is_set_by_hand(const RunRecord *run, int layer) {
+    const char *set = layer < run->layer_count ? run->layers[layer].set : "";
     return set[0] && strcmp(set, "auto") != 0;
 }
 
@@ -143,7 +143,8 @@ static const char *label(const Ui *ui, Request asked, const char *usual) {
     const LiveData *data = &live->data;
     const Replay *replay = &live->replay;
     int layer = live->view.layer;
-    bool goes_on = data->is_known && !live_is_over(&data->record);
+    const RunRecord *now = live_run_now(live);
+    bool goes_on = data->is_known && !live_is_over(now);
     bool has_layers = data->record.layer_count > 0, can = true;
     PanelId focus = ui->focus[SCREEN_LIVE];
     bool is_back = live->view.cursor != LIVE_FOLLOWS;
@@ -153,13 +154,13 @@ static const char *label(const Ui *ui, Request asked, const char *usual) {
     case REQUEST_FORMAT:
     case REQUEST_FORMAT_SCALED:
     case REQUEST_FORMAT_ALL: can = goes_on && has_layers; break;
-    case REQUEST_AUTO: can = goes_on && is_set_by_hand(data, layer); break;
+    case REQUEST_AUTO: can = goes_on && is_set_by_hand(now, layer); break;
     case REQUEST_UNDO: can = goes_on && live->change_count > 0; break;
     case REQUEST_SCALE:
     case REQUEST_STOP: can = goes_on; break;
     case REQUEST_PAUSE:
         can = goes_on;
-        usual = data->record.status == RUN_PAUSED ? "go on" : usual;
+        usual = now->status == RUN_PAUSED ? "go on" : usual;
         break;
     case REQUEST_REPLAY:
         can = data->is_known && data->first < data->last;

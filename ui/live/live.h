@@ -83,6 +83,8 @@ typedef struct LiveRow { // of the list of events: one, or several that are alik
 typedef struct LiveData { // what was read
     bool is_known;
     RunRecord record;
+    RunRecord now; // of the run as it is, while the picture of `record` is frozen
+    bool is_ahead; // `now` was read
     SeriesInfo *series;
     int series_count;
     char shown[SERIES_NAME_SIZE]; // the series in `line`; "": none
@@ -171,6 +173,9 @@ typedef struct Live {
 // Looks at the history; true: what is shown changed.
 bool live_data_look(Ui *ui, Live *live, double seconds);
 void live_data_clear(LiveData *data);
+// The run as it was read last: a frozen picture shows it as it was before, but orders, and what
+// keys are called, go by this.
+const RunRecord *live_run_now(const Live *live);
 // flight_page.c: the first number that was not finite.
 void live_show_flight(Ui *ui, const Live *live);
 // others.c: the ghost and the fp32 run.

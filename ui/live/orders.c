@@ -33,7 +33,7 @@ const char *live_pending(const Live *live, int layer) {
 
 static bool takes_orders(Ui *ui, const Live *live) {
     if (live->data.is_known)
-        return launch_takes_orders(ui, &live->data.record);
+        return launch_takes_orders(ui, live_run_now(live));
     ui_say(ui, INK_WARN, "no run is open: choose one at home (1)");
     return false;
 }
@@ -66,7 +66,7 @@ static void send_plain(Ui *ui, Live *live, const char *verb, const char *argumen
 }
 
 static bool send_format(Ui *ui, Live *live, int layer, const char *format) {
-    const RecordLayer *recorded = layer >= 0 ? &live->data.record.layers[layer] : NULL;
+    const RecordLayer *recorded = layer >= 0 ? &live_run_now(live)->layers[layer] : NULL;
     char argument[COMMAND_ARGUMENT_SIZE], what[160];
     LiveOrder order = {.layer = layer};
     snprintf(argument, sizeof argument, "layer.%s=%s", recorded ? recorded->name : "*", format);
@@ -101,7 +101,7 @@ static int pick_formats(const RunRecord *run, Format formats[FORMAT_COUNT]) {
 // counts as what there is, so that keys can be pressed ahead of the run.
 static const char *next_format(const Live *live, int layer, bool scaled) {
     Format formats[FORMAT_COUNT];
-    const int all = pick_formats(&live->data.record, formats);
+    const int all = pick_formats(live_run_now(live), formats);
     int count = 0;
     for (int i = 0; i < all; i++)
         if (format_is_scaled(formats[i]) == scaled)
@@ -109,7 +109,7 @@ static const char *next_format(const Live *live, int layer, bool scaled) {
     const char *pending = live_pending(live, layer);
     const char *now = pending[0] && strcmp(pending, "auto") != 0
                           ? pending
-                          : live->data.record.layers[layer].precision;
+                          : live_run_now(live)->layers[layer].precision;
     for (int i = 0; i < count; i++)
         if (strcmp(now, format_name(formats[i])) == 0)
             return format_name(formats[(i + 1) % count]);
@@ -117,14 +117,14 @@ static const char *next_format(const Live *live, int layer, bool scaled) {
 }
 
 static void copy_set(const Live *live, int layer, char out[16]) {
-    const char *set = live->data.record.layers[layer].set;
+    const char *set = live_run_now(live)->layers[layer].set;
     snprintf(out, 16, "%.15s", set[0] ? set : "auto");
 }
 
 // Keeps what the layers are set to now; the oldest change is forgotten when there are many. NULL:
 // there was no memory for it.
 static LiveChange *note_change(Live *live, int layer) {
-    int first = layer >= 0 ? layer : 0, count = layer >= 0 ? 1 : live->data.record.layer_count;
+    int first = layer >= 0 ? layer : 0, count = layer >= 0 ? 1 : live_run_now(live)->layer_count;
     char(*before)[16] = malloc((size_t)count * sizeof *before);
     if (!before)
         return NULL;
@@ -140,9 +140,17 @@ static LiveChange *note_change(Live *live, int layer) {
     return change;
 }
 
+// Layers are set as they are now: false, and says so, where the picture is that of then.
+static bool is_now(Ui *ui, const Live *live) {
+    bool follows = live->view.cursor == LIVE_FOLLOWS;
+    if (!follows)
+        ui_say(ui, INK_WARN, "this is the past: G goes to the newest step, where layers are set");
+    return follows;
+}
+
 static void set_format(Ui *ui, Live *live, int layer, const char *format) {
     char before[16] = "";
-    if (live->data.record.layer_count == 0) {
+    if (live_run_now(live)->layer_count == 0) {
         ui_say(ui, INK_WARN, "this run has no layers to set");
         return;
     }
@@ -150,6 +158,8 @@ static void set_format(Ui *ui, Live *live, int layer, const char *format) {
         ui_say(ui, INK_WARN, "this run's device trains in no format of that kind");
         return;
     }
+    if (!is_now(ui, live))
+        return;
     if (layer >= 0)
         snprintf(before, sizeof before, "%s", live_pending(live, layer));
     if (!send_format(ui, live, layer, format))
@@ -169,15 +179,13 @@ static void set_all(Ui *ui, const char *text) {
 // Asked first, and only where the picture is that of now: every layer that trains is changed.
 static void ask_all(Ui *ui, Live *live, const char *format) {
     char question[160];
-    const RunRecord *run = &live->data.record;
+    const RunRecord *run = live_run_now(live);
     if (run->layer_count == 0) {
         set_format(ui, live, -1, format);
         return;
     }
-    if (live->view.cursor != LIVE_FOLLOWS) {
-        ui_say(ui, INK_WARN, "this is the past: G goes to the newest step, where layers are set");
+    if (!is_now(ui, live))
         return;
-    }
     snprintf(live->asked_of_all, sizeof live->asked_of_all, "%s", format);
     if (strcmp(format, "auto") == 0)
         snprintf(question, sizeof question,
@@ -208,7 +216,7 @@ static void send_scale(Ui *ui, Live *live, const char *rule) {
 // As it was before formats that need a scale brought theirs; one that was chosen since stays. After
 // the formats, so that no step trains in them without it.
 static void undo_scale(Ui *ui, Live *live, const char *before) {
-    const char *now = live->data.record.scale_rule;
+    const char *now = live_run_now(live)->scale_rule;
     if (before[0] && (strcmp(now, scale_brought) == 0 || strcmp(now, before) == 0))
         send_scale(ui, live, before);
 }
@@ -219,8 +227,8 @@ static void undo(Ui *ui, Live *live) {
         return;
     }
     LiveChange *change = &live->changes[live->change_count - 1];
-    bool fits = change->layer < live->data.record.layer_count &&
-                (change->layer >= 0 || change->count == live->data.record.layer_count);
+    bool fits = change->layer < live_run_now(live)->layer_count &&
+                (change->layer >= 0 || change->count == live_run_now(live)->layer_count);
     bool done = fits;
     if (fits && change->layer >= 0) {
         done = send_format(ui, live, change->layer, change->before[0]);
@@ -240,7 +248,7 @@ static void undo(Ui *ui, Live *live) {
 }
 
 static bool send_named(Ui *ui, Live *live, const LiveFormat *wanted) {
-    const RunRecord *run = &live->data.record;
+    const RunRecord *run = live_run_now(live);
     char argument[COMMAND_ARGUMENT_SIZE], what[160];
     LiveOrder order = {.layer = -1}; // a block has no row of its own
     for (int i = 0; i < run->layer_count; i++)
@@ -260,7 +268,7 @@ void live_set_formats(Ui *ui, const LiveFormat *formats, int count) {
     for (int i = 0; i < count; i++)
         has_fp16 = has_fp16 || strcmp(formats[i].format, format_name(FORMAT_FP16)) == 0;
     LiveChange *change = note_change(live, -1);
-    const char *rule = live->data.record.scale_rule;
+    const char *rule = live_run_now(live)->scale_rule;
     if (has_fp16 && strcmp(rule, "none") == 0) {
         if (change)
             snprintf(change->scale, sizeof change->scale, "%s", rule);
@@ -302,12 +310,12 @@ static void stop_run(Ui *ui, const char *text) {
 static void ask_stop(Ui *ui, const Live *live) {
     char question[160];
     snprintf(question, sizeof question, "stop #%" PRId64 " %s after its step, with a checkpoint?",
-             live->data.record.id, live->data.record.name);
+             live_run_now(live)->id, live_run_now(live)->name);
     prompt_confirm(ui, question, stop_run);
 }
 
 static void pause_run(Ui *ui, Live *live) {
-    bool is_paused = live->data.record.status == RUN_PAUSED;
+    bool is_paused = live_run_now(live)->status == RUN_PAUSED;
     send_plain(ui, live, is_paused ? "resume" : "pause", "", is_paused ? "go on" : "pause");
 }
 
@@ -341,7 +349,7 @@ static void show_script(Ui *ui, const Live *live) {
 
 bool live_order(Ui *ui, Live *live, Request request) {
     int layer = live->view.layer;
-    bool has_layers = live->data.record.layer_count > 0;
+    bool has_layers = live_run_now(live)->layer_count > 0;
     switch (request) {
     case REQUEST_COMPARE: compare(ui, live); return true;
     case REQUEST_SCRIPT: show_script(ui, live); return true;
@@ -393,6 +401,17 @@ static void tell_answer(Ui *ui, const LiveOrder *order, const RunCommand *comman
                command->answer);
 }
 
+// Nobody is left who could answer: their worker died with them.
+static void drop_orders(Ui *ui, Live *live) {
+    const RunRecord *run = live_run_now(live);
+    char more[32] = "";
+    if (live->order_count > 1)
+        snprintf(more, sizeof more, ", and %d more", live->order_count - 1);
+    ui_say(ui, INK_WARN, "%s%s: never answered, #%" PRId64 " is over (%s)", live->orders[0].what,
+           more, run->id, run_status_name(run->status));
+    live->order_count = 0;
+}
+
 bool live_poll_orders(Ui *ui, Live *live) {
     int kept = 0, count = live->order_count;
     for (int i = 0; i < count; i++) {
@@ -408,5 +427,7 @@ bool live_poll_orders(Ui *ui, Live *live) {
             live->orders[kept++] = *order;
     }
     live->order_count = kept;
-    return kept != count;
+    if (kept > 0 && live->data.is_known && live_is_over(live_run_now(live)))
+        drop_orders(ui, live);
+    return live->order_count != count;
 }

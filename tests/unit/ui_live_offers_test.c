@@ -28,10 +28,13 @@ static void a_run_that_goes_on_takes_orders(void) {
     check(ui, REQUEST_UNDO, "undo");
     live_of(ui)->data.record.status = RUN_PAUSED;
     check(ui, REQUEST_PAUSE, "go on");
-    screen_live.request(ui, REQUEST_REPLAY); // r is the replay's, p the run's
-    check(ui, REQUEST_PAUSE, "go on");
-    check(ui, REQUEST_REPLAY, "replay");
+    screen_live.request(ui, REQUEST_REPLAY); // both keys are the replay's while it is on
+    check(ui, REQUEST_PAUSE, "pause");
+    check(ui, REQUEST_REPLAY, "pause");
     check(ui, REQUEST_REPLAY_FASTER, "faster");
+    screen_live.request(ui, REQUEST_PAUSE);
+    check(ui, REQUEST_PAUSE, "go on");
+    check(ui, REQUEST_REPLAY, "go on");
     close_screen(ui);
     store_close(store);
 }

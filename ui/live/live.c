@@ -137,6 +137,11 @@ static bool has_event(const LiveData *data, EventKind kind) {
     return false;
 }
 
+// What both keys do to a replay that is on, whatever the run behind it does.
+static const char *replay_label(const Replay *replay) {
+    return replay->is_paused ? "go on" : "pause";
+}
+
 // Of a run that is over nothing but its replay goes on.
 static const char *label(const Ui *ui, Request asked, const char *usual) {
     const Live *live = state_of(ui);
@@ -160,12 +165,11 @@ static const char *label(const Ui *ui, Request asked, const char *usual) {
     case REQUEST_STOP: can = goes_on; break;
     case REQUEST_PAUSE:
         can = goes_on;
-        usual = now->status == RUN_PAUSED ? "go on" : usual;
+        usual = replay->is_on ? replay_label(replay) : now->status == RUN_PAUSED ? "go on" : usual;
         break;
     case REQUEST_REPLAY:
         can = data->is_known && data->first < data->last;
-        if (replay->is_on && !goes_on)
-            usual = replay->is_paused ? "go on" : "pause";
+        usual = replay->is_on ? replay_label(replay) : usual;
         break;
     case REQUEST_REPLAY_SLOWER:
     case REQUEST_REPLAY_FASTER: can = replay->is_on; break;

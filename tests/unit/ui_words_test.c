@@ -22,6 +22,10 @@ static void readings_are_words_and_unknown_ones_a_dash(void) {
     CHECK_TEXT(word_reading(NAN).text, "–");
     CHECK_TEXT(word_time(3).text, "0:03");
     CHECK_TEXT(word_time(3723).text, "1:02:03");
+    CHECK_TEXT(word_time(359999).text, "99:59:59");
+    CHECK_TEXT(word_time(1600 * 3600.0).text, "66 d 16 h");
+    CHECK_TEXT(word_time(1e12).text, "> 9999 d");
+    CHECK_TEXT(word_time(INFINITY).text, "> 9999 d");
     CHECK_TEXT(word_time(NAN).text, "–");
 }
 

@@ -130,11 +130,17 @@ Word word_rule(const char *rule) {
 
 Word word_time(double seconds) {
     Word word;
-    const double most = 99 * 3600.0;
+    const double day = 86400, most_days = 9999, hours_most = 100 * 3600.0;
     if (!(seconds >= 0))
         return dash;
-    int whole = (int)fmin(seconds, most);
-    if (whole >= 3600)
+    if (seconds >= most_days * day) {
+        snprintf(word.text, sizeof word.text, "> %.0f d", most_days);
+        return word;
+    }
+    int whole = (int)seconds;
+    if (seconds >= hours_most)
+        snprintf(word.text, sizeof word.text, "%d d %d h", whole / 86400, whole / 3600 % 24);
+    else if (whole >= 3600)
         snprintf(word.text, sizeof word.text, "%d:%02d:%02d", whole / 3600, whole / 60 % 60,
                  whole % 60);
     else

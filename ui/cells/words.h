@@ -19,7 +19,7 @@ Word word_share(double share);               // "4.1 %"
 Word word_bytes(int64_t bytes);              // "61 MiB", as the commands have it
 Word word_scale(double scale);               // "2^15", "1126.4", "0.0305"
 Word word_rule(const char *rule);            // of a loss scale: "dynamic", "2^15" of "32768"
-Word word_time(double seconds);              // "0:03", "1:02:09"
+Word word_time(double seconds);              // "0:03", "1:02:09", "66 d 16 h"
 Word word_age(int64_t milliseconds);         // "5 s", "3 min", "2 h", "4 d"
 
 // The text in so many columns: of what is longer the middle is left out.

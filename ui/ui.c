@@ -61,8 +61,14 @@ void ui_compare(Ui *ui, const int64_t *runs, int count) {
     ui_go(ui, SCREEN_COMPARE);
 }
 
-void ui_say(Ui *ui, Ink ink, const char *format, ...) {
+static void show_message(Ui *ui, Ink ink) {
     const double seconds = 6;
+    ui->message_ink = ink;
+    ui->message_until = clock_seconds() + seconds;
+    ui->dirty = true;
+}
+
+void ui_say(Ui *ui, Ink ink, const char *format, ...) {
     char text[MESSAGE_SIZE], clean[MESSAGE_SIZE];
     va_list arguments;
     va_start(arguments, format);
@@ -70,13 +76,13 @@ void ui_say(Ui *ui, Ink ink, const char *format, ...) {
     va_end(arguments);
     sanitize_line(clean, sizeof clean, text, strlen(text));
     word_rewrite(ui->message, sizeof ui->message, clean);
-    ui->message_ink = ink;
-    ui->message_until = clock_seconds() + seconds;
-    ui->dirty = true;
+    show_message(ui, ink);
 }
 
+// As it is: it repeats what was typed.
 void ui_fail(Ui *ui, const Error *error) {
-    ui_say(ui, INK_BAD, "%s", error->text);
+    sanitize_line(ui->message, sizeof ui->message, error->text, strlen(error->text));
+    show_message(ui, INK_BAD);
 }
 
 void ui_copy(Ui *ui, const char *text) {

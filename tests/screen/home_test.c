@@ -48,6 +48,7 @@ static void the_digit_compares_what_is_chosen_as_c_does(void) {
 
 static void back_from_a_run_the_list_is_at_it(void) {
     open_home(120, 36);
+    press(":open scale 4\r", "scale 4: no such run"); // as it was typed
     press(":open beta-3\r", "#3 beta-3");
     press("\x1b", "loss of run 3");
     press(KEY_DOWN "3", "Choose two runs"); // elsewhere

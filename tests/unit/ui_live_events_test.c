@@ -68,6 +68,16 @@ static void repeats_are_one_row_with_a_count(void) {
     store_close(store);
 }
 
+static void the_words_of_a_script_stay_as_they_are(void) {
+    Store *store = quiet_history();
+    add_some_event(store, 2, 9, EVENT_MESSAGE, NAN, "", "at this scale 64 images -> 2 lines");
+    Ui *ui = open_screen(store, 2);
+    draw_screen(ui, 200, 60, false);
+    CHECK_TEXT(text_of(ui, 0, false), "at this scale 64 images -> 2 lines");
+    close_screen(ui);
+    store_close(store);
+}
+
 // A rule that finds its limit every two thousand steps, and once a burst of its own.
 static void what_comes_back_again_and_again_is_one_row(void) {
     Store *store = quiet_history();
@@ -114,6 +124,7 @@ int main(void) {
     make_folder();
     atexit(remove_folder);
     RUN_TEST(repeats_are_one_row_with_a_count);
+    RUN_TEST(the_words_of_a_script_stay_as_they_are);
     RUN_TEST(what_comes_back_again_and_again_is_one_row);
     RUN_TEST(causes_stand_above_what_they_led_to);
     return test_end();

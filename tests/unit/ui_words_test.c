@@ -52,6 +52,11 @@ static void scales_are_written_one_way(void) {
                     "the loss scale has stood at 2^-1 for 32 steps");
     check_rewritten("became zero in fp16 at scale 1 (64 % in fc1.weight)",
                     "became zero in fp16 at scale 2^0 (64 % in fc1.weight)");
+    check_rewritten("grayscale images in batches of 64 and 16 workers",
+                    "grayscale images in batches of 64 and 16 workers");
+    check_rewritten("scales of 64 images", "scales of 64 images");
+    check_rewritten("the run's scale at 64 in \"scale 4\" and 'scale 8'",
+                    "the run's scale at 2^6 in \"scale 4\" and 'scale 8'");
     char small[8];
     word_rewrite(small, sizeof small, "a -> scale 65536");
     CHECK(strlen(small) < sizeof small);

@@ -1,5 +1,6 @@
 #include "ui/cells/words.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
@@ -208,18 +209,35 @@ static bool counts_something(const char *end) {
            strncmp(end, " of ", 4) == 0;
 }
 
+// "grayscale" speaks of none.
+static bool names_scale(const char *part, const char *at) {
+    static const char word[] = "scale";
+    enum { LENGTH = sizeof word - 1 };
+    for (const char *found = part; (found = strstr(found, word)) && found < at; found += LENGTH)
+        if ((found == part || !isalnum((unsigned char)found[-1])) &&
+            !isalnum((unsigned char)found[LENGTH]))
+            return true;
+    return false;
+}
+
+// The bytes of a name in quotes that begins here; 0: none does. The apostrophe of "run's" is none.
+static size_t quoted_at(const char *text, const char *at) {
+    bool begins = *at == '"' || (*at == '\'' && (at == text || strchr(" (", at[-1])));
+    const char *end = begins ? strchr(at + 1, *at) : NULL;
+    return end ? (size_t)(end + 1 - at) : 0;
+}
+
 // The scale that is written here, and the bytes it takes; 0: it is none. Numbers are scales where
 // the word stands before them in the same part of the sentence.
 static size_t scale_at(const char *text, const char *at, const char *part, Word *word) {
     char *end;
     if (!begins_number(text, at) || follows_step(text, at))
         return 0;
-    const char *named = strstr(part, "scale");
     double value = strtod(at, &end);
     int exponent;
     bool is_whole =
         *end == 0 || strchr(" ,;:)", *end) || (*end == '.' && (!end[1] || end[1] == ' '));
-    if (!named || named > at || !is_whole || counts_something(end) || !isfinite(value) ||
+    if (!names_scale(part, at) || !is_whole || counts_something(end) || !isfinite(value) ||
         frexp((double)(float)value, &exponent) != 0.5) // as a float has it
         return 0;
     *word = word_scale((double)(float)value);
@@ -232,8 +250,11 @@ void word_rewrite(char *out, size_t size, const char *text) {
     size_t used = 0;
     while (*at && used + 1 < size) {
         Word word;
-        size_t taken = scale_at(text, at, part, &word);
-        if (taken > 0) {
+        size_t taken = scale_at(text, at, part, &word), quoted = quoted_at(text, at);
+        if (quoted > 0) { // is not ours to write another way
+            used += (size_t)snprintf(out + used, size - used, "%.*s", (int)quoted, at);
+            at += quoted;
+        } else if (taken > 0) {
             used += (size_t)snprintf(out + used, size - used, "%s", word.text);
             at += taken;
         } else if (strncmp(at, arrow, 2) == 0) {

@@ -24,5 +24,6 @@ Word word_age(int64_t milliseconds);         // "5 s", "3 min", "2 h", "4 d"
 
 // The text in so many columns: of what is longer the middle is left out.
 void word_shorten(char *out, size_t size, const char *text, int width);
-// A sentence of the history as screens write it: "scale 65536 -> 32768" as "scale 2^16 → 2^15".
+// A sentence of the history as screens write it: "scale 65536 -> 32768" as "scale 2^16 → 2^15". For
+// sentences of ours alone, not for what a script or its user wrote; names in quotes stay.
 void word_rewrite(char *out, size_t size, const char *text);

@@ -80,6 +80,10 @@ void live_say_event(const Live *live, const Event *event, bool brief, char *out,
         say_brief(live, event, out, size);
         return;
     }
+    if (event->kind == EVENT_MESSAGE) { // the script's own words
+        live_clean(out, size, event->text);
+        return;
+    }
     live_clean(clean, sizeof clean, without_step(event));
     word_rewrite(out, size, clean);
 }

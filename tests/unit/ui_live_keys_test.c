@@ -1,6 +1,8 @@
 // The live screen: what its keys and clicks do to what is looked at.
 #include "ui_live_fixture.h"
 
+#include "store/runs.h"
+
 static void the_cursor_shows_the_run_as_it_was(void) {
     Store *store = make_history(RUN_RUNNING);
     Ui *ui = open_screen(store, 2);
@@ -297,6 +299,36 @@ static void enter_goes_to_the_step_of_an_event(void) {
     store_close(store);
 }
 
+// By another program, while it is looked at: nothing of it stays, and nothing is offered of it.
+static void a_run_that_was_removed_is_said_to_be_gone(void) {
+    static const PanelId pages[] = {PANEL_NONE, PANEL_MAP, PANEL_WHAT_IF, PANEL_PROFILE,
+                                    PANEL_MACHINE};
+    Store *store = make_history(RUN_FINISHED);
+    Ui *ui = open_screen(store, 2);
+    CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "#2 fashion-cnn-2");
+    CHECK_DONE(store_remove_run(store, 2, &error));
+    CHECK(screen_live.refresh(ui, 2));
+    CHECK_CONTAINS(said, "no run 2 in");
+    for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
+        ui->maximised[SCREEN_LIVE] = pages[i];
+        const char *text = draw_screen(ui, 120, 36, false);
+        CHECK_CONTAINS(text, "#2 was removed");
+        CHECK_CONTAINS(text, "this run was removed: choose another at home (1)");
+        CHECK(!strstr(text, "conv1") && !strstr(text, "logged") && !strstr(text, "enter measures"));
+    }
+    said[0] = 0;
+    screen_live.request(ui, REQUEST_FIRST_NAN);
+    CHECK_CONTAINS(said, "this run was removed");
+    screen_live.request(ui, REQUEST_PAUSE);
+    CHECK_CONTAINS(said, "this run was removed");
+    CHECK(!screen_live.label(ui, REQUEST_PAUSE, "pause"));
+    ui->run = 1;
+    ui->maximised[SCREEN_LIVE] = PANEL_NONE;
+    CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "#1 fashion-cnn-1");
+    close_screen(ui);
+    store_close(store);
+}
+
 int main(void) {
     make_folder();
     atexit(remove_folder);
@@ -312,5 +344,6 @@ int main(void) {
     RUN_TEST(a_run_that_goes_on_is_followed);
     RUN_TEST(the_newest_event_is_shown_whole);
     RUN_TEST(enter_goes_to_the_step_of_an_event);
+    RUN_TEST(a_run_that_was_removed_is_said_to_be_gone);
     return test_end();
 }

@@ -84,7 +84,7 @@ static void draw_cursors(const Live *live, Area plot, const PlotAxes *axes) {
 }
 
 static void say_nothing(const Live *live, Area inside) {
-    const char *why = !live->data.is_known               ? "no run is open: choose one at home (1)"
+    const char *why = !live->data.is_known               ? live_say_no_run(live)
                       : live_is_over(&live->data.record) ? "nothing was logged here"
                                                          : "the first steps are on their way";
     area_wrap(area_part(inside, 1, inside.height / 2, inside.width - 2, inside.height), 0,

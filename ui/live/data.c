@@ -143,13 +143,24 @@ static void drop_now(LiveData *data) {
     data->is_ahead = false;
 }
 
+// Of a run that was removed, here or by another program, nothing is left to be shown.
+static bool run_read(Ui *ui, Live *live, RunRecord *record, Error *error) {
+    if (store_read_run(ui->store, live->view.run, record, error))
+        return true;
+    if (error->code == ERROR_USAGE) {
+        live_forget_run(live);
+        live->view.cursor = LIVE_FOLLOWS;
+        live->view.frozen = false;
+        live->data.is_gone = true;
+    }
+    return false;
+}
+
 static bool record_look(Ui *ui, Live *live, bool *changed, Error *error) {
     LiveData *data = &live->data;
     RunRecord record = {0};
-    if (!store_read_run(ui->store, live->view.run, &record, error)) {
-        record_clear(&record);
+    if (!run_read(ui, live, &record, error))
         return false;
-    }
     *changed = *changed || !data->is_known || !looks_alike(&data->record, &record);
     // What is seen first, or after a pause, is no speed; and a fork jumps to where it begins.
     if (!data->is_known || record.status != RUN_RUNNING || record.step <= record.parent_step)
@@ -158,6 +169,7 @@ static bool record_look(Ui *ui, Live *live, bool *changed, Error *error) {
     record_clear(&data->record);
     data->record = record;
     data->is_known = true;
+    data->is_gone = false;
     drop_now(data);
     return true;
 }
@@ -166,10 +178,8 @@ static bool record_look(Ui *ui, Live *live, bool *changed, Error *error) {
 static bool now_look(Ui *ui, Live *live, bool *changed, Error *error) {
     LiveData *data = &live->data;
     RunRecord record = {0};
-    if (!store_read_run(ui->store, live->view.run, &record, error)) {
-        record_clear(&record);
+    if (!run_read(ui, live, &record, error))
         return false;
-    }
     *changed = !is_led_alike(live_run_now(live), &record);
     drop_now(data);
     data->now = record;
@@ -440,11 +450,12 @@ static bool read_all(Ui *ui, Live *live, Error *error) {
     return true;
 }
 
-// What is over is looked at but seldom.
+// What is over, or gone, is looked at but seldom.
 static bool is_due(const Live *live) {
     const double seldom = 1; // seconds
     const RunRecord *seen = live->view.frozen ? live_run_now(live) : &live->data.record;
-    return !live->data.is_known || !live_is_over(seen) || live->unread >= seldom;
+    bool goes_on = live->data.is_known ? !live_is_over(seen) : !live->data.is_gone;
+    return goes_on || live->unread >= seldom;
 }
 
 // The run, and what lies beside it.
@@ -472,12 +483,12 @@ bool live_data_look(Ui *ui, Live *live, double seconds) {
     if (live->view.run == 0)
         return false;
     if (is_due(live)) {
-        bool is_held = data->is_known && live->view.frozen;
+        bool was_known = data->is_known, is_held = was_known && live->view.frozen;
         live->unread = 0;
         if (!(is_held ? now_look(ui, live, &is_called_otherwise, &error)
                       : look(ui, live, &changed, &error))) {
             complain(ui, live, &error);
-            return false;
+            return was_known && data->is_gone;
         }
     }
     if (!changed)

@@ -59,6 +59,10 @@ void live_show_flight(Ui *ui, const Live *live) {
     bool found;
     Error error = {0};
     char fork[FLIGHT_CHANGE_SIZE], command[FLIGHT_COMMAND_SIZE];
+    if (!live->data.is_known) {
+        ui_say(ui, INK_WARN, "%s", live_say_no_run(live));
+        return;
+    }
     if (!store_read_flight(ui->store, live->view.run, &flight, &found, &error)) {
         ui_fail(ui, &error);
         return;

@@ -102,7 +102,12 @@ void live_draw_header(const Live *live, Area area) {
     char name[RECORD_NAME_SIZE * 2], precision[64], rest[200], state[96],
         title[RECORD_NAME_SIZE * 2 + 32];
     if (!live->data.is_known) {
-        area_text_right(area, area.width, 0, style_of(INK_DIM), "no run");
+        if (live->data.is_gone)
+            snprintf(state, sizeof state, "#%lld was removed", (long long)live->view.run);
+        else
+            snprintf(state, sizeof state, "no run");
+        area_text_right(area, area.width, 0, style_of(live->data.is_gone ? INK_WARN : INK_DIM),
+                        state);
         return;
     }
     live_clean(name, sizeof name, run->name);

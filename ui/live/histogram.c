@@ -295,7 +295,7 @@ static void draw_supposed(const Live *live, const HistogramLayer *shown, Area ar
 
 void histogram_say_why_empty(const Live *live, const HistogramLayer *shown, Area inside) {
     const char *why =
-        !live->data.is_known                 ? "no run is open"
+        !live->data.is_known                 ? live_say_no_run(live)
         : live->data.record.layer_count == 0 ? "this run has no layers"
         : shown->has_time_only ? "this layer has no weights, and so no gradients to count"
         : shown->name[0] && live_is_over(&live->data.record)

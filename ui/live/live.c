@@ -22,29 +22,30 @@ static bool open_live(Ui *ui, Error *error) {
     return true;
 }
 
-static void close_live(Ui *ui) {
-    Live *live = state_of(ui);
+void live_forget_run(Live *live) {
     live_data_clear(&live->data);
     live_forget_orders(live);
     live_map_clear(&live->map);
     live_profile_clear(&live->profile);
+    live->replay = (Replay){.is_on = false};
+    live->axis = (LiveAxis){.is_known = false};
+}
+
+static void close_live(Ui *ui) {
+    Live *live = state_of(ui);
+    live_forget_run(live);
     free(live);
     ui->state[SCREEN_LIVE] = NULL;
 }
 
 // Smoothing and axis stay as they were set for the run before.
 static void open_run(Live *live, int64_t run) {
-    live_data_clear(&live->data);
-    live_forget_orders(live);
-    live_map_clear(&live->map);
-    live_profile_clear(&live->profile);
+    live_forget_run(live);
     live->view = (LiveView){.run = run,
                             .cursor = LIVE_FOLLOWS,
                             .window_end = LIVE_FOLLOWS,
                             .smoothing = live->view.smoothing,
                             .log_axis = live->view.log_axis};
-    live->replay = (Replay){.is_on = false};
-    live->axis = (LiveAxis){.is_known = false};
     live->moved = true;
     live->complaint[0] = 0;
 }

@@ -82,6 +82,7 @@ typedef struct LiveRow { // of the list of events: one, or several that are alik
 
 typedef struct LiveData { // what was read
     bool is_known;
+    bool is_gone; // the run was removed: nothing is known of it any more
     RunRecord record;
     RunRecord now; // of the run as it is, while the picture of `record` is frozen
     bool is_ahead; // `now` was read
@@ -173,6 +174,7 @@ typedef struct Live {
 // Looks at the history; true: what is shown changed.
 bool live_data_look(Ui *ui, Live *live, double seconds);
 void live_data_clear(LiveData *data);
+void live_forget_run(Live *live); // live.c: what was read of it, and what was asked
 // The run as it was read last: a frozen picture shows it as it was before, but orders, and what
 // keys are called, go by this.
 const RunRecord *live_run_now(const Live *live);
@@ -245,6 +247,8 @@ void live_say_scales(const WhatIfScales *scales, bool brief, char *out, size_t s
 // ---- words.c ------------------------------------------------------------------------------------
 
 void live_clean(char *out, size_t size, const char *text); // from outside
+// Why nothing is known of a run: none is open, or it was removed.
+const char *live_say_no_run(const Live *live);
 Ink live_ink(const char *precision); // the format's, BRIGHT where the name is of none
 // "running", or "stale" where the worker is silent.
 const char *live_status(const RunRecord *record);

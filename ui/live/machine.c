@@ -260,7 +260,8 @@ void live_draw_machine(const Live *live, Area area, bool focused) {
                                  : "of all until now");
     Area inside = area_box(area, panel_name(PANEL_MACHINE), right, focused);
     if (!live->data.is_known) {
-        area_text_cut(inside, 1, 1, inside.width - 2, style_of(INK_DIM), "no run is open");
+        area_wrap(area_part(inside, 1, 1, inside.width - 2, inside.height - 1), 0,
+                  style_of(INK_DIM), live_say_no_run(live));
         return;
     }
     Readings readings = {.count = 0};

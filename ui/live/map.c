@@ -240,7 +240,7 @@ void live_draw_map(const Live *live, Area area, bool focused) {
     Area inside = area_box(area, panel_name(PANEL_MAP), right, focused);
     if (map->row_count == 0 || map->columns != place.columns) {
         area_wrap(area_part(inside, 1, 0, inside.width - 2, inside.height), 1, style_of(INK_DIM),
-                  !live->data.is_known ? "no run is open"
+                  !live->data.is_known ? live_say_no_run(live)
                   : record->layer_count == 0
                       ? (live_is_over(record) ? "this run has no layers"
                                               : "the layers are known after the first step")

@@ -34,7 +34,7 @@ const char *live_pending(const Live *live, int layer) {
 static bool takes_orders(Ui *ui, const Live *live) {
     if (live->data.is_known)
         return launch_takes_orders(ui, live_run_now(live));
-    ui_say(ui, INK_WARN, "no run is open: choose one at home (1)");
+    ui_say(ui, INK_WARN, "%s", live_say_no_run(live));
     return false;
 }
 

@@ -278,8 +278,8 @@ void live_draw_profile(const Live *live, Area area, bool focused) {
     Area inside = area_part(area, 1, 1, area.width - 2, area.height - 2);
     Area words =
         area_part(inside, COLUMN_MARGIN, 0, inside.width - 2 * COLUMN_MARGIN, inside.height);
-    if (profile->run == 0) {
-        area_wrap(words, 0, style_of(INK_DIM), "no run is open");
+    if (!live->data.is_known || profile->run == 0) {
+        area_wrap(words, 0, style_of(INK_DIM), live_say_no_run(live));
         area_box(area, panel_name(PANEL_PROFILE), "", focused);
         return;
     }

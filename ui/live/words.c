@@ -10,6 +10,11 @@ void live_clean(char *out, size_t size, const char *text) {
     sanitize_line(out, size, text, strlen(text));
 }
 
+const char *live_say_no_run(const Live *live) {
+    return live->data.is_gone ? "this run was removed: choose another at home (1)"
+                              : "no run is open: choose one at home (1)";
+}
+
 Ink live_ink(const char *precision) {
     Ink ink = theme_format_ink(precision);
     return ink == INK_TEXT ? INK_BRIGHT : ink;

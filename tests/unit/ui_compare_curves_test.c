@@ -65,6 +65,17 @@ static void seeds_are_one_curve_with_a_band(void) {
     close_screen();
 }
 
+// What is 0 or less has no logarithm: then the axis is not said to be one either.
+static void an_axis_is_called_log_where_it_is(void) {
+    Planted runs[] = {planted[0], planted[1]};
+    for (int below = 0; below < 2; below++) {
+        runs[0].end = below ? -1 : 0.2;
+        open_screen(make_runs(runs, 2), 2);
+        CHECK_INT(strstr(draw_screen(120, 36), "· log") != NULL, !below);
+        close_screen();
+    }
+}
+
 // A mean of fewer would jump where one of them ends, and one of what is not finite is none.
 static void a_mean_is_of_all_seeds_or_there_is_none(void) {
     Planted runs[] = {planted[1], planted[1], planted[1]};
@@ -351,6 +362,7 @@ int main(void) {
     RUN_TEST(lines_are_told_apart_by_a_letter);
     RUN_TEST(the_legend_stands_off_the_curves);
     RUN_TEST(seeds_are_one_curve_with_a_band);
+    RUN_TEST(an_axis_is_called_log_where_it_is);
     RUN_TEST(a_mean_is_of_all_seeds_or_there_is_none);
     RUN_TEST(the_difference_from_the_baseline_is_drawn);
     RUN_TEST(a_difference_of_the_same_seeds_is_one_of_pairs);

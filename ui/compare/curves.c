@@ -259,7 +259,8 @@ static void write_title(const CompareView *view, char *text, size_t size) {
         phrase_add(&phrase, " (%d of %d)", at + 1, count);
 }
 
-static void write_manner(const CompareView *view, char *text, size_t size) {
+// `is_log`: the axis, which is not where a value is 0 or less, whatever was asked for.
+static void write_manner(const CompareView *view, bool is_log, char *text, size_t size) {
     const char *axis = compare_axis_name(view->axis);
     const bool has_bands = view->curves.has_bands;
     if (view->shows_difference)
@@ -271,15 +272,16 @@ static void write_manner(const CompareView *view, char *text, size_t size) {
     else
         snprintf(text, size, "%s%s · by %s · smooth %g%s", has_bands ? "means ±95 % · " : "",
                  view->has_cross ? "values at the cross" : "last values", axis,
-                 compare_smoothing(view), view->log_axis ? " · log" : "");
+                 compare_smoothing(view), is_log ? " · log" : "");
 }
 
 void compare_draw_curves(const CompareView *view, Area area, bool focused) {
     char right[96], title[4 * RECORD_NAME_SIZE];
-    write_manner(view, right, sizeof right);
+    const char *why = say_why_empty(view);
+    const PlotAxes axes = why ? (PlotAxes){.log_y = false} : axes_of(view);
+    write_manner(view, axes.log_y, right, sizeof right);
     write_title(view, title, sizeof title);
     Area inside = area_box(area, title, right, focused);
-    const char *why = say_why_empty(view);
     if (why) {
         area_wrap(area_part(inside, 2, 1, inside.width - 4, inside.height - 1), 0,
                   style_of(view->comparison ? INK_DIM : INK_TEXT), why);
@@ -287,7 +289,6 @@ void compare_draw_curves(const CompareView *view, Area area, bool focused) {
     }
     PlotLine lines[1 + COMPARE_MOST_CURVES];
     PlotPoint level[2];
-    PlotAxes axes = axes_of(view);
     double x = axes.left + (axes.right - axes.left) * view->cross;
     Legend legend = place_legend(view, &inside);
     Area plot = area_part(inside, LABELS, 0, inside.width - LABELS - 1, inside.height - 1);

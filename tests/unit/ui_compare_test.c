@@ -349,6 +349,26 @@ static void what_tells_runs_apart_is_on_the_screen(void) {
     close_screen();
 }
 
+// One of three was removed while they were looked at.
+static void what_is_left_of_the_runs_is_compared(void) {
+    open_screen(make_runs(six, 3), 3);
+    CompareView *view = ui->state[SCREEN_COMPARE];
+    CHECK_DONE(store_remove_run(ui->store, 2, &error));
+    view->wants_reading = true;
+    screen_compare.refresh(ui, 1);
+    CHECK(view->comparison && view->comparison->run_count == 2);
+    CHECK_INT(ui->run_count, 2);
+    CHECK_INT(ui->runs[1], 3);
+    CHECK_DONE(frame_init(&ui->frame, 120, 36, &error));
+    screen_compare.draw_header(ui, frame_area(&ui->frame));
+    CHECK_CONTAINS(frame_text(&ui->frame), "2 runs, 1 removed");
+    CHECK_DONE(store_remove_run(ui->store, 1, &error));
+    view->wants_reading = true;
+    screen_compare.refresh(ui, 1);
+    CHECK_CONTAINS(draw_screen(120, 36), "Choose two runs or more");
+    close_screen();
+}
+
 int main(void) {
     make_folder();
     atexit(remove_folder);
@@ -370,5 +390,6 @@ int main(void) {
     RUN_TEST(twins_are_called_so_and_keep_their_numbers);
     RUN_TEST(labels_that_are_cut_never_look_alike);
     RUN_TEST(what_tells_runs_apart_is_on_the_screen);
+    RUN_TEST(what_is_left_of_the_runs_is_compared);
     return test_end();
 }

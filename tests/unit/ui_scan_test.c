@@ -309,6 +309,18 @@ static void an_empty_history_says_how_to_scan(void) {
     close_screen();
 }
 
+// By a command, while it is looked at.
+static void a_scan_that_was_removed_is_no_longer_shown(void) {
+    Store *store = make_history(UNITS * FORMATS);
+    open_screen(store);
+    CHECK_INT(scan_view_of(ui)->scan->id, 1);
+    CHECK_DONE(store_remove_scan(store, 1, &error));
+    CHECK(screen_scan.refresh(ui, 1));
+    CHECK_INT(scan_view_of(ui)->scan->id, 0);
+    CHECK_CONTAINS(draw_screen(120, 36), "no scan 1 in");
+    close_screen();
+}
+
 int main(void) {
     make_folder();
     atexit(remove_folder);
@@ -321,5 +333,6 @@ int main(void) {
     RUN_TEST(a_norm_rests_in_fp32_in_a_run_that_has_it_low);
     RUN_TEST(a_script_of_ones_own_is_trained_by_the_policy);
     RUN_TEST(an_empty_history_says_how_to_scan);
+    RUN_TEST(a_scan_that_was_removed_is_no_longer_shown);
     return test_end();
 }

@@ -6,11 +6,40 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/runs.h"
+
 static CompareView *view_of(const Ui *ui) {
     return ui->state[SCREEN_COMPARE];
 }
 
 // ---- reading ------------------------------------------------------------------------------------
+
+// The others are still to be compared. False: there is none.
+static bool drop_removed(Ui *ui) {
+    CompareView *view = view_of(ui);
+    int kept = 0;
+    for (int i = 0; i < view->taken_count; i++) {
+        RunRecord record;
+        Error error;
+        bool is_there = store_read_run(ui->store, view->taken[i], &record, &error);
+        record_clear(&record);
+        if (is_there || error.code != ERROR_USAGE)
+            view->taken[kept++] = view->taken[i];
+    }
+    bool dropped = kept < view->taken_count;
+    view->removed += view->taken_count - kept;
+    view->taken_count = ui->run_count = kept;
+    memcpy(ui->runs, view->taken, (size_t)kept * sizeof *ui->runs);
+    return dropped;
+}
+
+static Comparison *compare_taken(Ui *ui, const CompareOptions *options, Error *error) {
+    const CompareView *view = view_of(ui);
+    int64_t runs[COMPARE_MOST_CURVES];
+    compare_order_runs(view, runs);
+    return view->taken_count < 2 ? NULL
+                                 : compare_new(ui->store, runs, view->taken_count, options, error);
+}
 
 static void read_comparison(Ui *ui) {
     CompareView *view = view_of(ui);
@@ -23,14 +52,13 @@ static void read_comparison(Ui *ui) {
                               .target_value = view->target.value,
                               .toward = view->target.toward,
                               .series = view->series[0] ? view->series : NULL};
-    int64_t runs[COMPARE_MOST_CURVES];
-    Error error;
-    compare_order_runs(view, runs);
+    Error error = {.code = ERROR_NONE};
     compare_free(view->comparison);
     view->comparison = NULL;
     view->problem[0] = 0;
-    if (view->taken_count >= 2)
-        view->comparison = compare_new(ui->store, runs, view->taken_count, &options, &error);
+    view->comparison = compare_taken(ui, &options, &error);
+    if (!view->comparison && error.code == ERROR_USAGE && drop_removed(ui))
+        view->comparison = compare_taken(ui, &options, &error);
     if (!view->comparison)
         snprintf(view->problem, sizeof view->problem, "%s",
                  view->taken_count >= 2
@@ -96,9 +124,11 @@ static bool compare_refresh(Ui *ui, double seconds) {
 
 static void compare_header(Ui *ui, Area area) {
     const CompareView *view = view_of(ui);
-    char text[64];
-    snprintf(text, sizeof text, "%d runs%s", view->comparison ? view->comparison->run_count : 0,
-             compare_is_live(view) ? ", live" : "");
+    char text[80], removed[32] = "";
+    if (view->removed > 0)
+        snprintf(removed, sizeof removed, ", %d removed", view->removed);
+    snprintf(text, sizeof text, "%d runs%s%s", view->comparison ? view->comparison->run_count : 0,
+             compare_is_live(view) ? ", live" : "", removed);
     area_text_right(area, area.width, 0, style_of(INK_DIM), text);
 }
 

@@ -67,6 +67,7 @@ typedef struct CompareView {
     int memory_top;       // the first line of that page
     PanelId focus_before; // a page was opened
     double since_read;
+    int removed; // runs of those that were taken, which the history has no more
 } CompareView;
 
 // compare.c: whether one of the runs goes on.

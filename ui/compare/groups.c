@@ -36,6 +36,7 @@ void compare_take_runs(CompareView *view, const int64_t *runs, int count) {
         return;
     memcpy(view->taken, runs, (size_t)count * sizeof *runs);
     view->taken_count = count;
+    view->removed = 0;
     view->series[0] = 0;
     view->hidden_count = view->cursor = view->scroll = view->first_difference = 0;
     view->baseline = 0;

@@ -122,7 +122,8 @@ static void scan_enter(Ui *ui) {
         read_scan(ui, id);
 }
 
-// A scan that is measured grows; a new one of this session is shown where none was.
+// A scan that is measured grows; a new one of this session is shown where none was, and another in
+// place of one that was removed.
 static bool scan_refresh(Ui *ui, double seconds) {
     const double read_every = 0.5;
     ScanView *view = scan_view_of(ui);
@@ -134,7 +135,10 @@ static bool scan_refresh(Ui *ui, double seconds) {
     if (!read_entries(ui))
         return true;
     const bool has_new = view->entry_count > 0 && view->entries[0].id != newest;
-    if (has_new && view->entries[0].is_live)
+    const bool is_gone = view->scan->id != 0 && entry_shown(view) < 0;
+    if (is_gone) // where there is no other, reading it says so
+        read_scan(ui, view->entry_count > 0 ? view->entries[0].id : view->scan->id);
+    else if (has_new && view->entries[0].is_live)
         read_scan(ui, view->entries[0].id);
     else if (view->scan->id != 0 && view->scan->is_live)
         read_scan(ui, view->scan->id);

@@ -299,6 +299,30 @@ static void enter_goes_to_the_step_of_an_event(void) {
     store_close(store);
 }
 
+static void layers_that_are_not_shown_cannot_be_selected(void) {
+    enum { MANY = LIVE_MOST_LAYERS + 910 };
+    Store *store = make_history(RUN_FINISHED);
+    RecordLayer *layers = calloc(MANY, sizeof *layers);
+    RunRecord record;
+    for (int i = 0; layers && i < MANY; i++) {
+        layers[i] = (RecordLayer){.parent = -1, .precision = "fp16", .set = "auto"};
+        snprintf(layers[i].name, sizeof layers[i].name, "blk.%d", i);
+    }
+    CHECK_DONE(layers && store_read_run(store, 2, &record, &error) &&
+               record_set_layers(&record, layers, MANY, &error) &&
+               store_update_run(store, &record, &error));
+    record_clear(&record);
+    free(layers);
+    Ui *ui = open_screen(store, 2);
+    live_select_layer(ui, live_of(ui), MANY - 1);
+    const char *text = draw_screen(ui, 120, 36, false);
+    CHECK_INT(live_of(ui)->view.layer, LIVE_MOST_LAYERS - 1);
+    CHECK_CONTAINS(text, "4096 of 4096 · 4096 of 5006 shown");
+    CHECK_CONTAINS(text, "▸blk.4095");
+    close_screen(ui);
+    store_close(store);
+}
+
 // By another program, while it is looked at: nothing of it stays, and nothing is offered of it.
 static void a_run_that_was_removed_is_said_to_be_gone(void) {
     static const PanelId pages[] = {PANEL_NONE, PANEL_MAP, PANEL_WHAT_IF, PANEL_PROFILE,
@@ -344,6 +368,7 @@ int main(void) {
     RUN_TEST(a_run_that_goes_on_is_followed);
     RUN_TEST(the_newest_event_is_shown_whole);
     RUN_TEST(enter_goes_to_the_step_of_an_event);
+    RUN_TEST(layers_that_are_not_shown_cannot_be_selected);
     RUN_TEST(a_run_that_was_removed_is_said_to_be_gone);
     return test_end();
 }

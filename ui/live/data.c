@@ -402,8 +402,7 @@ static bool read_layers_at_step(Ui *ui, Live *live, const LayerSample *before, E
 
 static bool layers_read(Ui *ui, Live *live, Error *error) {
     LiveData *data = &live->data;
-    int count = data->record.layer_count;
-    count = count < LIVE_MOST_LAYERS ? count : LIVE_MOST_LAYERS;
+    int count = live_layers_shown(&data->record);
     LayerSample *before = data->layers;
     int before_count = data->layer_count;
     data->layer_count = 0;
@@ -439,8 +438,9 @@ static bool read_all(Ui *ui, Live *live, Error *error) {
         return false;
     choose_series(data, live->view.series);
     settle_window(&live->view, data);
-    if (live->view.layer >= data->record.layer_count)
-        live->view.layer = data->record.layer_count > 0 ? data->record.layer_count - 1 : 0;
+    int layers = live_layers_shown(&data->record);
+    if (live->view.layer >= layers)
+        live->view.layer = layers > 0 ? layers - 1 : 0;
     if (!lines_read(ui, live, error) || !layers_read(ui, live, error) ||
         !live_read_factors(ui, live, error) || !heat_read(ui, live, error) ||
         !live_map_read(ui, live, error) || !live_profile_read(ui, live, error) ||

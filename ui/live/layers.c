@@ -111,8 +111,7 @@ typedef struct Rows { // of the panel's inside: a head, layers, then sentences
 
 static Rows rows_of(const Live *live, int width, int height) {
     enum { HEAD = 1, MARGINS = 2, SENTENCES = 2, MOST_SENTENCES = 5 };
-    int count = live->data.record.layer_count, room = height - HEAD;
-    count = count < LIVE_MOST_LAYERS ? count : LIVE_MOST_LAYERS;
+    int count = live_layers_shown(&live->data.record), room = height - HEAD;
     int said = live_say_layers(live, area_to_measure(width - MARGINS), 0);
     // What is wrong is said whole before a third layer is shown.
     int least = live_is_troubled(live) ? LEAST_ROWS - 1 : LEAST_ROWS;
@@ -373,14 +372,16 @@ static void say_measured(const Live *live, const Columns *columns, bool ascii, c
 
 void live_draw_layers(const Live *live, Area area, bool focused) {
     const RunRecord *record = &live->data.record;
-    char right[160] = "";
+    const int shown = live_layers_shown(record);
+    char right[160] = "", more[40] = "";
     Rows rows = rows_of(live, area.width - 2, area.height - 2);
     char measured[96] = "";
     const Columns columns = columns_of(area.width - 2, longest_name(record), longest_format(live));
     say_measured(live, &columns, area.frame->ascii, measured, sizeof measured);
-    if (record->layer_count > 0)
-        snprintf(right, sizeof right, "%s%d of %d", measured, live->view.layer + 1,
-                 record->layer_count);
+    if (shown < record->layer_count)
+        snprintf(more, sizeof more, " · %d of %d shown", shown, record->layer_count);
+    if (shown > 0)
+        snprintf(right, sizeof right, "%s%d of %d%s", measured, live->view.layer + 1, shown, more);
     Area inside = area_box(area, panel_name(PANEL_LAYERS), right, focused);
     if (record->layer_count == 0) {
         area_wrap(area_part(inside, 1, 0, inside.width - 2, inside.height), 1, style_of(INK_DIM),

@@ -253,6 +253,7 @@ Ink live_ink(const char *precision); // the format's, BRIGHT where the name is o
 // "running", or "stale" where the worker is silent.
 const char *live_status(const RunRecord *record);
 bool live_is_over(const RunRecord *record);
+int live_layers_shown(const RunRecord *record); // the first of them, LIVE_MOST_LAYERS at most
 // " among steps 96 to 103" of a sample of more than one step; "" of one.
 void live_say_steps(char *out, size_t size, const LayerSample *sample);
 // The layer that a skip is blamed on, and whether the loss itself was not finite.

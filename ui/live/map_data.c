@@ -221,7 +221,7 @@ int live_map_row(const Live *live) {
 // ---- reading ------------------------------------------------------------------------------------
 
 static bool make_room(LiveMap *map, const RunRecord *record, int columns, Error *error) {
-    int count = record->layer_count < LIVE_MOST_LAYERS ? record->layer_count : LIVE_MOST_LAYERS;
+    int count = live_layers_shown(record);
     if (count != map->layer_count || map->run != record->id) {
         live_map_clear(map);
         map->layers = calloc((size_t)count + 1, sizeof *map->layers);

@@ -114,7 +114,7 @@ static void put_cross(Ui *ui, Live *live, int64_t step) {
 // ---- the other panels ---------------------------------------------------------------------------
 
 void live_select_layer(Ui *ui, Live *live, int layer) {
-    int count = live->data.record.layer_count;
+    int count = live_layers_shown(&live->data.record);
     layer = layer >= count ? count - 1 : layer;
     live->view.layer = layer < 0 ? 0 : layer;
     live->view.layer_is_chosen = true;

@@ -229,9 +229,9 @@ void live_draw_what_if(const Live *live, Area area, bool focused) {
     bool is_there = histogram_choose(live, &shown);
     Area inside = area_part(area, 1, 1, area.width - 2, area.height - 2);
     Area words = area_part(inside, 1, 0, inside.width - 2, inside.height);
-    if (live->data.record.layer_count > 0)
-        snprintf(right, sizeof right, "layer %d of %d", live->view.layer + 1,
-                 live->data.record.layer_count);
+    const int layers = live_layers_shown(&live->data.record);
+    if (layers > 0)
+        snprintf(right, sizeof right, "layer %d of %d", live->view.layer + 1, layers);
     if (!is_there) {
         histogram_say_why_empty(live, &shown, inside);
         area_box(area, panel_name(PANEL_WHAT_IF), right, focused);

@@ -31,6 +31,10 @@ void live_say_steps(char *out, size_t size, const LayerSample *sample) {
                  word_count(sample->step + sample->width - 1).text);
 }
 
+int live_layers_shown(const RunRecord *record) {
+    return record->layer_count < LIVE_MOST_LAYERS ? record->layer_count : LIVE_MOST_LAYERS;
+}
+
 bool live_is_over(const RunRecord *record) {
     return !run_status_goes_on(record->status);
 }

@@ -100,6 +100,25 @@ static void it_goes_with_the_cursor_and_the_layer(void) {
     store_close(store);
 }
 
+// No key is pressed in vain on the way back from the last format.
+static void formats_are_scrolled_no_further_than_to_the_last(void) {
+    Store *store = make_history(RUN_FINISHED);
+    Ui *ui = open_page(store, 2, 3);
+    draw_screen(ui, 60, 16, false);
+    for (int i = 0; i < 6; i++)
+        screen_live.request(ui, REQUEST_PAGE_DOWN);
+    char *end = strdup(draw_screen(ui, 60, 16, false));
+    CHECK_CONTAINS(end, "formats ");
+    screen_live.request(ui, REQUEST_PAGE_UP);
+    CHECK(strcmp(draw_screen(ui, 60, 16, false), end) != 0);
+    free(end);
+    draw_screen(ui, 200, 60, false);
+    screen_live.request(ui, REQUEST_PAGE_DOWN); // all are there
+    CHECK_INT(live_of(ui)->view.format_top, 0);
+    close_screen(ui);
+    store_close(store);
+}
+
 static int64_t add_one_layer(Store *store, LayerSample sample) {
     RunRecord record = some_run("one", "fp16");
     RecordLayer layer = {.name = "only", .parent = -1, .precision = "fp16", .set = "auto"};
@@ -189,6 +208,7 @@ int main(void) {
     RUN_TEST(every_format_says_what_it_would_lose);
     RUN_TEST(a_supposed_scale_is_that_of_plain_formats);
     RUN_TEST(it_goes_with_the_cursor_and_the_layer);
+    RUN_TEST(formats_are_scrolled_no_further_than_to_the_last);
     RUN_TEST(what_a_layer_computes_in_is_named_and_not_what_gradients_are_in);
     RUN_TEST(where_nothing_is_left_it_promises_nothing);
     RUN_TEST(it_fits_every_size_in_both_kinds_of_characters);

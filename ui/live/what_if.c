@@ -8,6 +8,8 @@
 #include "ui/cells/glyphs.h"
 #include "ui/live/histogram.h"
 
+enum { BORDER = 1, MARGIN = 1 }; // of words
+
 static const double too_much = 0.05; // said in red, as in the table of layers
 
 // The supposed loss scale; 1 where that of the step is not known.
@@ -123,10 +125,10 @@ static void draw_format(Area area, const ColumnPlaces *places, int row, const Wh
 
 // ---- the page -----------------------------------------------------------------------------------
 
-static int draw_head(const Live *live, Area area, const HistogramLayer *shown) {
+static void write_head(const Live *live, const HistogramLayer *shown, char *text, size_t size) {
     const LayerSample *sample = shown->sample;
     double broken = what_if_broken_before(sample);
-    char among[80], text[400], largest[96] = "", more[64] = "";
+    char among[80], largest[96] = "", more[64] = "";
     live_say_steps(among, sizeof among, sample);
     if (!among[0])
         snprintf(among, sizeof among, " at step %s", word_count(live->data.step).text);
@@ -136,9 +138,23 @@ static int draw_head(const Live *live, Area area, const HistogramLayer *shown) {
     if (broken > 0)
         snprintf(more, sizeof more, ", %s not finite", word_share(broken).text);
     const Format own = live_own_format(live, live->view.layer);
-    snprintf(text, sizeof text, "%s in %s%s: %s%s zero%s", shown->name,
+    snprintf(text, size, "%s in %s%s: %s%s zero%s", shown->name,
              own == FORMAT_COUNT ? "?" : format_name(own), among, largest,
              word_share((double)sample->zeros / (double)sample->count).text, more);
+}
+
+enum { HEAD_SIZE = 400 };
+
+// How many rows it takes: the line below it says what is supposed of plain formats.
+static int head_rows(const Live *live, int width, const HistogramLayer *shown) {
+    char text[HEAD_SIZE];
+    write_head(live, shown, text, sizeof text);
+    return area_wrap(area_to_measure(width), 0, style_of(INK_BRIGHT), text) + 1;
+}
+
+static int draw_head(const Live *live, Area area, const HistogramLayer *shown) {
+    char text[HEAD_SIZE];
+    write_head(live, shown, text, sizeof text);
     int row = area_wrap(area, 0, style_of(INK_BRIGHT), text);
     snprintf(text, sizeof text, "plain formats at the loss scale %s%s",
              word_scale(supposed(live)).text,
@@ -178,25 +194,38 @@ static bool say_why_nothing(const Live *live, const LayerSample *sample, char *o
     return true;
 }
 
+typedef struct FormatRows { // of the table
+    int head;               // the row of its titles
+    int fit;                // formats that there is room for,
+    int top, last;          // the first of them, and the one that it may be at most
+} FormatRows;
+
+// Of `count` formats, below so many rows of words.
+static FormatRows rows_for(const Live *live, int count, int words, int height) {
+    FormatRows rows = {.head = words + (words + 1 + count < height ? 1 : 0)};
+    int room = height - rows.head - 1, top = live->view.format_top;
+    rows.fit = room < 0 ? 0 : room < count ? room : count;
+    rows.last = count - rows.fit;
+    rows.top = top > rows.last ? rows.last : top;
+    return rows;
+}
+
 // The formats that there is room for; `right` gets which of them, where it is not all.
 static int draw_formats(const Live *live, const HistogramLayer *shown, Area area, int row,
                         char *right, size_t size) {
     WhatIfRow rows[FORMAT_COUNT];
     int count = what_if_rows(shown->sample, supposed(live), rows);
-    row += row + 1 + count < area.height ? 1 : 0;
     ColumnPlaces places = places_in(area.width);
-    int room = area.height - row - 1, top = live->view.format_top;
-    int fit = room < count ? room : count;
-    top = top > count - fit ? count - fit : top;
-    columns_put_heads(&set, &places, area, row);
-    put(area, &places, COLUMN_NEEDED, row, style_of(INK_DIM),
+    const FormatRows at = rows_for(live, count, row, area.height);
+    columns_put_heads(&set, &places, area, at.head);
+    put(area, &places, COLUMN_NEEDED, at.head, style_of(INK_DIM),
         shown->sample->width == 1 ? "scales: this step" : "scales: these steps");
-    for (int i = 0; i < fit; i++)
-        draw_format(area, &places, row + 1 + i, &rows[top + i], shown->sample,
-                    rows[top + i].format == live_own_format(live, live->view.layer));
-    if (fit < count)
-        snprintf(right, size, "formats %d to %d of %d", top + 1, top + fit, count);
-    return row + 1 + fit;
+    for (int i = 0; i < at.fit; i++)
+        draw_format(area, &places, at.head + 1 + i, &rows[at.top + i], shown->sample,
+                    rows[at.top + i].format == live_own_format(live, live->view.layer));
+    if (at.fit < count)
+        snprintf(right, size, "formats %d to %d of %d", at.top + 1, at.top + at.fit, count);
+    return at.head + 1 + at.fit;
 }
 
 // What the layer multiplies, at the scales of its own format, as it was counted.
@@ -227,8 +256,9 @@ void live_draw_what_if(const Live *live, Area area, bool focused) {
     HistogramLayer shown;
     char right[64] = "";
     bool is_there = histogram_choose(live, &shown);
-    Area inside = area_part(area, 1, 1, area.width - 2, area.height - 2);
-    Area words = area_part(inside, 1, 0, inside.width - 2, inside.height);
+    Area inside =
+        area_part(area, BORDER, BORDER, area.width - 2 * BORDER, area.height - 2 * BORDER);
+    Area words = area_part(inside, MARGIN, 0, inside.width - 2 * MARGIN, inside.height);
     const int layers = live_layers_shown(&live->data.record);
     if (layers > 0)
         snprintf(right, sizeof right, "layer %d of %d", live->view.layer + 1, layers);
@@ -266,8 +296,16 @@ static void go_layers(Ui *ui, Live *live, int by) {
 }
 
 static void scroll(Ui *ui, Live *live, int by) {
-    int top = live->view.format_top + by;
-    live->view.format_top = top < 0 ? 0 : top >= FORMAT_COUNT ? FORMAT_COUNT - 1 : top;
+    const Panel *panel = layout_find(&ui->layout, PANEL_WHAT_IF);
+    HistogramLayer shown;
+    WhatIfRow formats[FORMAT_COUNT];
+    if (!panel || !histogram_choose(live, &shown))
+        return;
+    const int count = what_if_rows(shown.sample, supposed(live), formats);
+    const int words = head_rows(live, panel->width - 2 * (BORDER + MARGIN), &shown);
+    const FormatRows rows = rows_for(live, count, words, panel->height - 2 * BORDER);
+    const int top = rows.top + by;
+    live->view.format_top = top < 0 ? 0 : top > rows.last ? rows.last : top;
     ui->dirty = true;
 }
 

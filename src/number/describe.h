@@ -4,6 +4,8 @@
 // thread. FORMAT_FP64 cannot be described.
 #pragma once
 
+#include <math.h>
+
 #include "base/error.h"
 #include "number/format.h"
 
@@ -33,6 +35,11 @@ typedef struct Description {
 } Description;
 
 Description describe_number(Format format, double asked, Overflow overflow);
+
+// As it is printed: printf tells the sign of what is no number, which says nothing.
+static inline double describe_without_sign(double value) {
+    return isnan(value) ? (double)NAN : value;
+}
 
 // "exact", "rounded", "flushed to zero", ...
 const char *describe_rounding_name(Rounding rounding);

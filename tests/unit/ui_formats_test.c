@@ -2,6 +2,7 @@
 // block of numbers that share a scale.
 #include "number/format.h"
 #include "tests/test.h"
+#include "ui/formats/formats.h"
 #include "ui/screen.h"
 #include "ui_fixture.h"
 
@@ -124,6 +125,23 @@ static void every_format_that_people_look_at_is_there(void) {
     close_lab(ui);
 }
 
+// Processors give 0/0 a sign, which means nothing; and inf times a scale of 0.
+static void what_is_no_number_has_no_sign(void) {
+    static const char *const numbers[] = {"-inf", "1e308", "0/0"};
+    Error error;
+    Ui *ui = open_lab(120, 36);
+    screen_formats.request(ui, REQUEST_ENTER);
+    taken(ui, "0/0");
+    CHECK_CONTAINS(shown_of(ui, PANEL_NUMBER), " = nan");
+    CHECK(!strstr(shown_of(ui, PANEL_NUMBER), "-nan"));
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        CHECK(lab_block_set(ui->state[SCREEN_FORMATS], numbers[i], &error));
+        CHECK_CONTAINS(shown_of(ui, PANEL_BLOCK), " nan");
+        CHECK(!strstr(shown_of(ui, PANEL_BLOCK), "-nan"));
+    }
+    close_lab(ui);
+}
+
 // Where there are more formats than rows, those about the cursor are seen.
 static void the_row_of_the_cursor_is_seen_at_every_height(void) {
     for (int height = 9; height <= 20; height++) {
@@ -192,6 +210,7 @@ int main(void) {
     RUN_TEST(a_block_is_scaled_by_either_rule);
     RUN_TEST(a_block_fits_every_size);
     RUN_TEST(the_end_of_a_format_is_named);
+    RUN_TEST(what_is_no_number_has_no_sign);
     RUN_TEST(what_happened_fits_at_every_width);
     return test_end();
 }

@@ -116,11 +116,11 @@ static void draw_line(const Lab *lab, const Places *places, Area area, int row, 
     if (here && focused)
         area_put(area, 0, row, style_of(INK_ACCENT), GLYPH_CURSOR);
     area_print(area, 1, row, here ? style_bold(INK_BRIGHT) : style_of(INK_TEXT), "%.6g",
-               block->numbers[at]);
+               describe_without_sign(block->numbers[at]));
     for (int i = places->from_column; i < places->from_column + places->columns; i++) {
         const BlockNumber *number = &block->of[i].number[at];
         char text[24];
-        snprintf(text, sizeof text, "%.4g", number->worth);
+        snprintf(text, sizeof text, "%.4g", describe_without_sign(number->worth));
         Style style = style_of(number->is_flushed || number->is_saturated ? INK_BAD : INK_TEXT);
         style.reverse = here && focused && i == block->column;
         area_text_right(area, column_of(places, i), row, style, text);
@@ -155,9 +155,11 @@ static void draw_words(const Lab *lab, Area area, int row) {
     const BlockNumber *number = &block->of[block->column].number[block->number];
     char scale[24];
     write_scale(scale, sizeof scale, info->scale, number->scale);
-    int column = area_print(area, 1, row, style_of(INK_DIM), "%.6g in %s: ", number->asked,
-                            format_name(format));
-    column = area_print(area, column, row, style_of(INK_BRIGHT), "%.6g", number->element);
+    int column =
+        area_print(area, 1, row, style_of(INK_DIM),
+                   "%.6g in %s: ", describe_without_sign(number->asked), format_name(format));
+    column = area_print(area, column, row, style_of(INK_BRIGHT), "%.6g",
+                        describe_without_sign(number->element));
     column = area_print(area, column, row, style_of(INK_DIM), " in %s, times %s",
                         format_name(info->element), scale);
     if (number->error != 0)

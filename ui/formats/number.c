@@ -70,7 +70,8 @@ static void draw_result(Area area, int row, const Lab *lab, int i, bool focused)
     int event = event_column(area.width);
     if (is_wide)
         area_text(area, HEX_AT, row, style_of(INK_DIM), of->hex);
-    area_print(area, is_wide ? VALUE : HEX_AT, row, style_of(INK_BRIGHT), "%.9g", of->value);
+    area_print(area, is_wide ? VALUE : HEX_AT, row, style_of(INK_BRIGHT), "%.9g",
+               describe_without_sign(of->value));
     char text[96];
     fit_result(result, area.width - event, text, sizeof text);
     area_text_cut(area, event, row, area.width - event,
@@ -144,7 +145,8 @@ void lab_draw_number(const Lab *lab, Area area, bool focused) {
     Area inside = area_box(area, panel_name(PANEL_NUMBER),
                            "digits: another · space: turns a bit · F1: home", focused);
     int column = area_text(inside, 1, 0, style_bold(INK_BRIGHT), lab->text);
-    column = area_print(inside, column, 0, style_of(INK_DIM), " = %.17g", lab->results[0].exact);
+    column = area_print(inside, column, 0, style_of(INK_DIM), " = %.17g",
+                        describe_without_sign(lab->results[0].exact));
     if (lab->results[0].beyond_double) {
         column = area_text(inside, column, 0, style_of(INK_WARN), ": ");
         area_text_cut(inside, column, 0, inside.width - column, style_of(INK_WARN),

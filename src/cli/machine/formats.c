@@ -91,11 +91,6 @@ static void write_format(JsonWriter *json, Format format) {
     json_end_object(json);
 }
 
-// printf tells the sign of what is no number, which says nothing.
-static double without_sign(double value) {
-    return isnan(value) ? (double)NAN : value;
-}
-
 // ---- what a format makes of a number ------------------------------------------------------------
 
 static void print_answer(const Terminal *terminal, const ExpressionResult *row, bool wide) {
@@ -114,7 +109,7 @@ static void print_answer(const Terminal *terminal, const ExpressionResult *row, 
         snprintf(between, sizeof between, "%s .. %s", below, above);
     const char *plain = terminal_style(terminal, STYLE_NONE);
     printf("%s%-5s  %-34s  %-10s  %-16.9g%s", terminal_format_color(terminal, of->format),
-           format_name(of->format), bits, of->hex, without_sign(of->value), plain);
+           format_name(of->format), bits, of->hex, describe_without_sign(of->value), plain);
     if (wide)
         printf("  %s%-34s%s", terminal_style(terminal, STYLE_DIM), between, plain);
     printf("  %s%s", row->is_bad ? terminal_style(terminal, STYLE_BAD) : "", row->event);
@@ -139,7 +134,8 @@ static bool print_answers(const Terminal *terminal, const char *text, Error *err
         if (i == 0) {
             printf("%s", terminal_style(terminal, STYLE_STRONG));
             cli_print_outside(stdout, text);
-            printf("%s = %.17g\n", terminal_style(terminal, STYLE_NONE), without_sign(row.exact));
+            printf("%s = %.17g\n", terminal_style(terminal, STYLE_NONE),
+                   describe_without_sign(row.exact));
             if (row.beyond_double)
                 cli_print_wrapped(row.beyond_double, 0);
             printf("%s%-5s  %-34s  %-10s  %-16s", terminal_style(terminal, STYLE_DIM), "", "bits",

@@ -8,6 +8,7 @@
 #include "cli/machine/formats.h"
 #include "cli/print/terminal.h"
 #include "number/block.h"
+#include "number/describe.h"
 #include "number/expression.h"
 #include "precision/recipe.h"
 
@@ -73,11 +74,12 @@ static void print_block(const Terminal *terminal, const double *numbers, int cou
         print_scale(format_table[formats[f]].scale, of[f].number[0].scale);
     printf("%s\n", terminal_style(terminal, STYLE_NONE));
     for (int i = 0; i < count; i++) {
-        printf("%-12.6g", numbers[i]);
+        printf("%-12.6g", describe_without_sign(numbers[i]));
         for (int f = 0; f < columns; f++) {
             const BlockNumber *number = &of[f].number[i];
             const bool is_bad = number->is_flushed || number->is_saturated;
-            printf("  %s%10.5g%s", is_bad ? terminal_style(terminal, STYLE_BAD) : "", number->worth,
+            printf("  %s%10.5g%s", is_bad ? terminal_style(terminal, STYLE_BAD) : "",
+                   describe_without_sign(number->worth),
                    is_bad ? terminal_style(terminal, STYLE_NONE) : "");
         }
         putchar('\n');

@@ -192,12 +192,12 @@ void prompt_draw_note(Ui *ui, Area area);
 // Text over the last rows of the area, as many as it takes.
 void foot_wrap(Area area, Style style, const char *text);
 
-// pager.c; takes the text over, which is freed with free()
+// pager.c; takes the text over, which is freed with free(). Lines that are too long are broken,
+// with their rows below what stands behind a label that ends in two blanks.
 void pager_show(Ui *ui, const char *title, char *text);
 void pager_close(Ui *ui);
 bool pager_request(Ui *ui, Request request); // true: taken
 void pager_draw(Ui *ui, Area area);
-int pager_columns(const Ui *ui); // of a line of text
 
 // settings_page.c
 void settings_page_show(Ui *ui);

@@ -11,40 +11,24 @@
 
 enum { LABEL = 10 };
 
-// Words in lines of so many columns, behind the label.
-static void write_row(FILE *out, int columns, const char *label, const char *text) {
-    int column = LABEL;
-    if (!text[0])
-        return;
-    fprintf(out, "%-*s", LABEL, label);
-    while (*text) {
-        const int length = (int)strcspn(text, " ");
-        if (column > LABEL && column + 1 + length > columns)
-            column = fprintf(out, "\n%*s", LABEL, "") - 1;
-        else if (column > LABEL)
-            column += fprintf(out, " ");
-        column += fprintf(out, "%.*s", length, text);
-        text += length;
-        text += *text == ' ';
-    }
-    fputc('\n', out);
+static void write_row(FILE *out, const char *label, const char *text) {
+    if (text[0])
+        fprintf(out, "%-*s%s\n", LABEL, label, text);
 }
 
-static void write_page(FILE *out, int columns, const Flight *flight, const char *fork,
-                       const char *command) {
+static void write_page(FILE *out, const Flight *flight, const char *fork, const char *command) {
     FlightPlot plot;
     fprintf(out, "step %lld, %s: %s, in %s\n\n", (long long)flight->step, flight->way,
             flight->tensor, flight->format);
-    write_row(out, columns, "layer",
-              flight->layer[0] ? flight->layer : "none: outside of every layer");
-    write_row(out, columns, "function", flight->function);
-    write_row(out, columns, "line", flight->place);
-    write_row(out, columns, "what led", flight->led);
-    write_row(out, columns, "remedy", flight->remedy);
+    write_row(out, "layer", flight->layer[0] ? flight->layer : "none: outside of every layer");
+    write_row(out, "function", flight->function);
+    write_row(out, "line", flight->place);
+    write_row(out, "what led", flight->led);
+    write_row(out, "remedy", flight->remedy);
     if (fork[0])
         fprintf(out, "%-10senter asks for it: %s\n", "", fork);
     else
-        write_row(out, columns, "command", command);
+        write_row(out, "command", command);
     flight_plot(flight, &plot);
     if (plot.count > 0)
         fprintf(out, "\nthe largest magnitudes %s\n",
@@ -75,7 +59,7 @@ void live_show_flight(Ui *ui, const Live *live) {
     flight_command(&flight, &live->data.record, command);
     if (!text_stream_open(&text))
         return;
-    write_page(text.stream, pager_columns(ui), &flight, fork, command);
+    write_page(text.stream, &flight, fork, command);
     if (!text_stream_close(&text))
         return;
     pager_show(ui, "first nan", text.text);

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/rune.h"
 #include "base/text_stream.h"
 #include "ui/screen.h"
 
@@ -15,30 +14,6 @@ static void describe_keys(const KeyBinding *binding, char *text, size_t size) {
              binding->second ? second : "");
 }
 
-enum { TEXT_COLUMN = 21 };
-
-// In lines of `width` columns, each below the first one's text.
-static void print_text(FILE *out, const char *text, int width) {
-    int column = TEXT_COLUMN;
-    for (bool is_first = true; *text; is_first = false) {
-        int length = (int)strcspn(text, " ");
-        char word[64];
-        snprintf(word, sizeof word, "%.*s", length, text);
-        int columns = text_width(word);
-        if (!is_first && column + 1 + columns > width) {
-            fprintf(out, "\n%*s", TEXT_COLUMN, "");
-            column = TEXT_COLUMN;
-        } else if (!is_first) {
-            fputc(' ', out);
-            column++;
-        }
-        fputs(word, out);
-        column += columns;
-        text += length + (text[length] == ' ');
-    }
-    fputc('\n', out);
-}
-
 static void print_keys(FILE *out, const Ui *ui, const char *title, int on, bool common) {
     const Keymap *keymap = &ui->keymap;
     fprintf(out, "%s\n", title);
@@ -48,8 +23,7 @@ static void print_keys(FILE *out, const Ui *ui, const char *title, int on, bool 
             continue;
         char keys[40];
         describe_keys(binding, keys, sizeof keys);
-        fprintf(out, "  %-18s ", keys);
-        print_text(out, binding->text, pager_columns(ui));
+        fprintf(out, "  %-17s  %s\n", keys, binding->text);
     }
 }
 

@@ -299,6 +299,38 @@ static void enter_goes_to_the_step_of_an_event(void) {
     store_close(store);
 }
 
+static void write_step(Store *store, int64_t run, int64_t step) {
+    RunRecord record;
+    CHECK_DONE(store_read_run(store, run, &record, &error));
+    record.step = step;
+    CHECK_DONE(store_update_run(store, &record, &error));
+    record_clear(&record);
+}
+
+// The record of a fork jumps from 0 to behind the step that it begins at, which is no speed of its.
+static void the_time_left_of_a_fork_is_that_of_its_own_steps(void) {
+    Store *store = make_history(RUN_FINISHED);
+    RunRecord record = some_run("fashion-cnn", "bf16");
+    record.status = RUN_RUNNING;
+    record.parent = 2;
+    record.parent_step = 300;
+    record.total_steps = 800;
+    CHECK_DONE(store_add_run(store, &record, NULL, 0, &error));
+    const int64_t run = record.id;
+    record_clear(&record);
+    Ui *ui = open_screen(store, run);
+    screen_live.refresh(ui, 2);
+    write_step(store, run, 302);
+    screen_live.refresh(ui, 2);
+    CHECK(!strstr(draw_screen(ui, 120, 36, false), " left"));
+    write_step(store, run, 303);
+    screen_live.refresh(ui, 4.9);
+    CHECK_NEAR(live_of(ui)->late_rate, 0.2, 0.005); // 497 steps of 5 seconds
+    CHECK_CONTAINS(draw_screen(ui, 120, 36, false), " left");
+    close_screen(ui);
+    store_close(store);
+}
+
 static void layers_that_are_not_shown_cannot_be_selected(void) {
     enum { MANY = LIVE_MOST_LAYERS + 910 };
     Store *store = make_history(RUN_FINISHED);
@@ -368,6 +400,7 @@ int main(void) {
     RUN_TEST(a_run_that_goes_on_is_followed);
     RUN_TEST(the_newest_event_is_shown_whole);
     RUN_TEST(enter_goes_to_the_step_of_an_event);
+    RUN_TEST(the_time_left_of_a_fork_is_that_of_its_own_steps);
     RUN_TEST(layers_that_are_not_shown_cannot_be_selected);
     RUN_TEST(a_run_that_was_removed_is_said_to_be_gone);
     return test_end();

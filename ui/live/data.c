@@ -162,8 +162,10 @@ static bool record_look(Ui *ui, Live *live, bool *changed, Error *error) {
     if (!run_read(ui, live, &record, error))
         return false;
     *changed = *changed || !data->is_known || !looks_alike(&data->record, &record);
-    // What is seen first, or after a pause, is no speed; and a fork jumps to where it begins.
-    if (!data->is_known || record.status != RUN_RUNNING || record.step <= record.parent_step)
+    // What is seen first, or after a pause, is no speed; and a fork jumps from 0 to behind where it
+    // begins, so that steps count from the first one on that was seen of its own.
+    bool began = data->is_known && data->record.step > record.parent_step;
+    if (!began || record.status != RUN_RUNNING)
         live->recent.count = 0;
     live->late_rate = recent_rate(&live->recent, record.step, live->watched);
     record_clear(&data->record);

@@ -125,7 +125,10 @@ static inline void train(Trial *trial) {
     LuaRunOptions lua = {.memory_limit = trial->memory_limit,
                          .print = on_print,
                          .context = trial,
-                         .keeping = {trial->folder, trial->every, on_kept, trial},
+                         .keeping = {.folder = trial->folder,
+                                     .every = trial->every,
+                                     .kept = on_kept,
+                                     .context = trial},
                          .resume = trial->resume,
                          .weights = trial->weights};
     trial->done = lua_run_experiment(run, trial->script, &lua, &trial->error);

@@ -130,6 +130,7 @@ void home_draw_experiments(Ui *ui, Area area, bool focused) {
     enum { NAME = 15 };
     Home *home = home_of(ui);
     Area inside = area_box(area, "experiments", "enter: the form", focused);
+    (void)home_experiment(home); // the form, drawn later, would read it anew behind our back
     home->experiment_top =
         home_scroll(home->experiment_top, home->experiment, home->experiment_count, inside.height);
     for (int row = 0; row < inside.height; row++) {

@@ -12,11 +12,13 @@ static atomic_bool is_wanted, is_taken; // a stop; by a thread, which carries it
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_BOOL_LOCK_FREE == 2, "a handler uses them");
 
 // The stop stays wanted until the process goes on: no other thread begins to hold something while
-// this one is on its way. raise ends with the whole process stopped, kill would let us run on.
+// this one is on its way. raise ends with the whole process stopped, kill would let us run on. Who
+// comes here late, after it went on, would stop it once more.
 static void stop_now(void) {
     if (atomic_exchange(&is_taken, true))
         return;
-    raise(SIGSTOP);
+    if (atomic_load(&is_wanted))
+        raise(SIGSTOP);
     atomic_store(&is_wanted, false);
     atomic_store(&is_taken, false);
 }

@@ -93,6 +93,16 @@ for at in 1 2 3 4 5 6 7 8 9 10 11 12; do
     "$mpbench" tag stopped "at $at" >"$folder/out" 2>&1 || fail "stop $at: $(cat "$folder/out")"
     kill -CONT "$worker"
 done
+at=0
+while [ $((at += 1)) -le 60 ]; do # and once it goes on, no stop is left over
+    sleep 0.0$((at % 7))
+    kill -TSTP "$worker"
+    wait_until 5 is_stopped || fail "stop $at: it goes on"
+    kill -CONT "$worker"
+    sleep 0.03
+    ! is_stopped || fail "stop $at: it was stopped twice"
+    kill -CONT "$worker"
+done
 kill -INT "$worker"
 wait "$worker"
 [ $? = 130 ] || fail "it did not end as a run does"

@@ -133,6 +133,30 @@ return mp.experiment {
 }
 LUA
 }
+# write_loop NAME < LUA: $folder/NAME.lua trains a layer in a loop of its own; what is read comes at the
+# end of each `step`, of which there are `run.params.length`.
+write_loop() {
+    {
+        echo "local name = '$1'"
+        cat <<'LUA'
+local mp = require "mp"
+return mp.experiment { name = name, params = { length = 30 }, run = function(run)
+    local net = run:model(mp.nn.Linear(4, 1))
+    local opt = mp.optim.SGD(net:parameters(), { lr = 1e-2 })
+    for step = 1, run.params.length do
+        opt:zero_grad()
+        local loss = (net(mp.randn(4, 4)) ^ 2):mean()
+        loss:backward()
+        opt:step()
+        run:log { loss = loss }
+LUA
+        cat
+        echo '    end
+    run:result { answer = 42 }
+end }'
+    } >"$folder/$1.lua"
+}
+
 is_running() { # NAME COUNT: whether so many runs like that are in progress
     "$mpbench" ls status:running "$1" 2>/dev/null | grep -c '^ *[0-9]' | grep -qx "$2"
 }

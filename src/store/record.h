@@ -92,8 +92,10 @@ typedef struct RecordFact {
 #define RECORD_FACT_FORMATS "formats"
 
 // What the device chose by measuring (`ways` of kernel/kernel.h); a resume asks for the same.
-#define RECORD_FACT_WAYS    "ways"
-#define RECORD_FACT_WEIGHTS "weights.hash" // of the file of --weights
+#define RECORD_FACT_WAYS "ways"
+
+// The checksum of the file of --weights, which who trains its past again must have.
+#define RECORD_FACT_WEIGHTS "weights.hash"
 
 // What is not usual of how factors of products in scaled formats are rounded: "scales=floor".
 #define RECORD_FACT_RECIPE "recipe"
@@ -142,7 +144,8 @@ typedef struct RunRecord {
     RecordMemory memory;
     int64_t created_ms;          // wall clock, since 1970
     int64_t ended_ms;            // 0: not yet
-    int64_t parent, parent_step; // of a fork: from which run (0: it was removed), at which step
+    int64_t parent, parent_step; // of a fork: from which run, at which step; 0: none, and of a run
+                                 // that was removed
     int64_t matrix;              // the matrix that it belongs to; 0: none
     char script_path[512], script_hash[65];
     char error[512]; // "" : none

@@ -78,17 +78,7 @@ expect_out 'kid is a fork of a run that was removed: its time'
 end
 
 begin "no other script of the same name is trained in the place of one that is gone"
-cat >"$folder/simple.lua" <<'LUA'
-local mp = require "mp"
-return mp.experiment { name = "mine", run = function(run)
-    local net = run:model(mp.nn.Linear(4, 1))
-    local opt = mp.optim.SGD(net:parameters(), { lr = 0.1 })
-    for _ = 1, 20 do
-        net(mp.randn(8, 4)):mean():backward()
-        opt:step()
-    end
-end }
-LUA
+write_loop simple </dev/null
 train run "$folder/simple.lua" --name mine
 mv "$folder/simple.lua" "$folder/moved.lua"
 run fork mine --at 10

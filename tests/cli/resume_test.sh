@@ -432,24 +432,12 @@ expect_error 2 "was started with --trust"
 end
 
 # Its tenth step tells that it is there, and waits until it may go on, once it is asked to.
-cat >"$folder/waits.lua" <<LUA
-local mp = require "mp"
-local function is_there(name) local file = io.open("$folder/" .. name) return file and file:close() end
-return mp.experiment { name = "waits", params = { steps = 30 }, run = function(run)
-    local net = run:model(mp.nn.Linear(4, 1))
-    local opt = mp.optim.SGD(net:parameters(), { lr = 1e-2 })
-    for step = 1, run.params.steps do
-        opt:zero_grad()
-        local loss = (net(mp.randn(4, 4)) ^ 2):mean()
-        loss:backward()
-        opt:step()
-        run:log { loss = loss }
+write_loop waits <<LUA
+        local function is_there(name) local file = io.open("$folder/" .. name) return file and file:close() end
         if step == 10 and is_there "wait" then
             io.open("$folder/waiting", "w"):close()
             while not is_there "go_on" do end
         end
-    end
-end }
 LUA
 begin "a resume that is stopped before its checkpoint leaves the run as it was, and says so"
 run run "$folder/waits.lua" --trust --checkpoint-every 20 --name waits

@@ -518,18 +518,7 @@ end
 
 begin "a loop of one's own that --steps cuts is said to be cut"
 cut='the script was left at step 3, the last that was asked for (--steps): what it does after its loop was not done'
-cat >"$folder/own.lua" <<'LUA'
-local mp = require "mp"
-return mp.experiment { name = "own", params = { length = 30 }, run = function(run)
-    local net = run:model(mp.nn.Linear(4, 1))
-    local opt = mp.optim.SGD(net:parameters(), { lr = 0.1 })
-    for _ = 1, run.params.length do
-        net(mp.randn(8, 4)):mean():backward()
-        opt:step()
-    end
-    run:result { answer = 42 }
-end }
-LUA
+write_loop own </dev/null
 run run "$folder/own.lua" --steps 3
 expect_status 0
 expect_err "$cut"

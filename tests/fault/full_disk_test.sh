@@ -79,20 +79,8 @@ rm "$FULL_DISK"
 end
 
 # Once it is asked to, its tenth step fills the disk.
-cat >"$folder/fills.lua" <<LUA
-local mp = require "mp"
-return mp.experiment { name = "fills", params = { steps = 30 }, run = function(run)
-    local net = run:model(mp.nn.Linear(4, 1))
-    local opt = mp.optim.SGD(net:parameters(), { lr = 1e-2 })
-    for step = 1, run.params.steps do
-        opt:zero_grad()
-        local loss = (net(mp.randn(4, 4)) ^ 2):mean()
-        loss:backward()
-        opt:step()
-        run:log { loss = loss }
+write_loop fills <<LUA
         if step == 10 and io.open "$folder/fill" then io.open("$FULL_DISK", "w"):close() end
-    end
-end }
 LUA
 begin "a disk that is full when a resume comes to its checkpoint is status 4, and no fault of the script"
 run run "$folder/fills.lua" --trust --threads 1 --checkpoint-every 20 --name fills --quiet

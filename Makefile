@@ -78,7 +78,8 @@ ISAS_WITHOUT_bf16 := $(filter-out avx512bf16,$(ISAS))
 ISAS_OF = $(strip $(if $(filter src/number/%,$(1)),$(ISAS_WITHOUT_bf16),\
           $(if $(filter %/gemm_kernel.c %/int8.c,$(1)),$(filter-out spr,$(ISAS)),\
           $(if $(filter %/gemm_pack_pairs.c,$(1)),$(filter avx512bf16,$(ISAS)),\
-          $(filter-out spr,$(ISAS_WITHOUT_bf16))))))
+          $(if $(filter %/gemm_elements.c,$(1)),$(filter-out base spr,$(ISAS)),\
+          $(filter-out spr,$(ISAS_WITHOUT_bf16)))))))
 
 PLAIN_O := $(PLAIN_C:%.c=$(BUILD)/%.o)
 SIMD_O  := $(foreach f,$(SIMD_C),$(foreach i,$(call ISAS_OF,$(f)),$(f:%.c=$(BUILD)/%.$(i).o)))

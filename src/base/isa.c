@@ -62,6 +62,14 @@ const char *isa_level_name(IsaLevel level) {
     return level < ISA_COUNT ? level_names[level] : "?";
 }
 
+bool isa_has_vnni(void) {
+#if defined(__x86_64__)
+    return isa_level() >= ISA_BF16 && __builtin_cpu_supports("avx512vnni");
+#else
+    return false;
+#endif
+}
+
 bool isa_has_amx(void) {
 #if defined(__x86_64__)
     static int granted = -1;

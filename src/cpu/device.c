@@ -57,7 +57,7 @@ bool cpu_set_level(Device *device, IsaLevel level) {
     state->simd.convert = convert_table_at(level);
 #if defined(__x86_64__)
     extern const CpuInt8 cpu_int8_avx512bf16; // with VNNI
-    if (level >= ISA_BF16 && __builtin_cpu_supports("avx512vnni"))
+    if (level >= ISA_BF16 && isa_has_vnni())
         state->simd.int8 = &cpu_int8_avx512bf16;
 #endif
     return true;
@@ -201,7 +201,7 @@ static bool supports(const Device *device, OpId op, Format format) {
            (op == OP_cast && format_is_plain(format) && format != FORMAT_TF32);
 }
 
-// With tiles, an fp16 product is four of bf16: see cpu/gemm_tiles.h.
+// With tiles, an fp16 product is four of bf16: see cpu/gemm_way.h.
 static double gain(const Device *device, Format format) {
     switch (format) {
     case FORMAT_BF16: return isa_has_amx() ? 5 : cpu_has_pairs(device) ? cpu_gain_of_pairs() : 1;

@@ -5,7 +5,7 @@
 #include <omp.h>
 
 #include "cpu/gemm_kernels.h"
-#include "cpu/gemm_tiles.h"
+#include "cpu/gemm_way.h"
 
 enum {
     // Panels of B come from beyond the first-level cache, where a block of so many bytes stays
@@ -27,8 +27,8 @@ typedef struct Plan {
     int64_t rows, columns;                        // of one part, at most
     int64_t depth_block, row_block, column_block; // at most; the first in words
     bool a_direct, b_direct;
-    int64_t a_stride;       // of rows of A that are copied as they are; 0: A is packed in tiles
-    const GemmTiles *tiles; // NULL: vectors
+    int64_t a_stride;   // of rows of A that are copied as they are; 0: A is packed in tiles
+    const GemmWay *way; // NULL: vectors
     size_t a_bytes, b_bytes, partial_bytes; // workspace of a thread on vectors
     size_t bytes;                           // and in all
 } Plan;
@@ -77,8 +77,8 @@ static bool can_read_b(const GemmKernels *kernels, const Gemm *gemm, int64_t row
 // Each part packs what it needs for itself, so that no thread waits for another. Takes the cut
 // that leaves the longest part shortest: multiplications and copies, in units of about a cycle.
 static void choose_parts(Plan *plan, const Gemm *gemm) {
-    int64_t tall = plan->tiles ? plan->tiles->block : 1;
-    int64_t wide = plan->tiles ? plan->tiles->block : plan->kernels->panel_columns;
+    int64_t tall = plan->way ? plan->way->block_rows : 1;
+    int64_t wide = plan->way ? plan->way->block_columns : plan->kernels->panel_columns;
     double best = 0;
     for (int64_t row_parts = 1; row_parts <= plan->threads; row_parts++) {
         if (plan->threads % row_parts)
@@ -100,6 +100,12 @@ static void choose_parts(Plan *plan, const Gemm *gemm) {
 static const GemmKernels *choose_kernels(const GemmWays *ways, Format a, Format b, bool pairs) {
     bool both = a == FORMAT_BF16 && b == FORMAT_BF16;
     return ways->pairs && pairs && both ? ways->pairs : ways->plain;
+}
+
+static const GemmWay *choose_way(const GemmWays *ways, const Gemm *gemm) {
+    if (ways->tiles && ways->tiles->suits(gemm))
+        return ways->tiles;
+    return ways->elements && ways->elements->suits(gemm) ? ways->elements : NULL;
 }
 
 // Many products are shared out whole, few are cut.
@@ -177,17 +183,16 @@ static Plan make_plan(const GemmWays *ways, const Gemm *gemm) {
                  .column_parts = 1,
                  .rows = gemm->rows,
                  .columns = gemm->columns};
-    if (ways->tiles && ways->tiles->suits(gemm)) {
-        plan.tiles = ways->tiles;
+    plan.way = choose_way(ways, gemm);
+    if (plan.way)
         plan.kernels = ways->plain;
-    }
     if (gemm->threads > 1)
         share_out(&plan, gemm);
-    if (plan.tiles) {
+    if (plan.way) {
         Gemm part = *gemm;
         part.rows = plan.rows;
         part.columns = plan.columns;
-        plan.bytes = plan.tiles->workspace_size(plan.kernels, &part);
+        plan.bytes = plan.way->workspace_size(plan.kernels, &part);
     } else {
         cut_blocks(&plan, gemm);
     }
@@ -311,7 +316,7 @@ static void multiply_part(const Part *part) {
     }
 }
 
-static void multiply_part_on_tiles(const Part *part, void *workspace) {
+static void multiply_part_by_way(const Part *part, void *workspace) {
     Gemm gemm = *part->gemm;
     int64_t row = part->first_row, column = part->first_column;
     gemm.rows = part->rows;
@@ -322,7 +327,7 @@ static void multiply_part_on_tiles(const Part *part, void *workspace) {
         (void *)(uintptr_t)element(part->c, gemm.c.format, row * gemm.c.row_stride + column);
     if (gemm.bias)
         gemm.bias = element(gemm.bias, gemm.bias_format, column);
-    part->plan->tiles->multiply(part->plan->kernels, &gemm, workspace);
+    part->plan->way->multiply(part->plan->kernels, &gemm, workspace);
 }
 
 // The parts of all products in order, dealt out evenly; thread `index` of `count` does its share.
@@ -352,8 +357,8 @@ static void multiply_share(const Gemm *gemm, const Plan *plan, char *workspace, 
         part.rows = gemm_smaller(gemm->rows - part.first_row, plan->rows);
         part.columns = gemm_smaller(gemm->columns - part.first_column, plan->columns);
         if (part.rows > 0 && part.columns > 0) {
-            if (plan->tiles)
-                multiply_part_on_tiles(&part, own);
+            if (plan->way)
+                multiply_part_by_way(&part, own);
             else
                 multiply_part(&part);
         }
@@ -379,12 +384,19 @@ void gemm_run_by(const GemmWays *ways, const Gemm *gemm, void *workspace) {
 GemmWays gemm_ways_at(IsaLevel level) {
     GemmWays ways = {.plain = &gemm_kernels_base};
 #if defined(__x86_64__)
-    if (level >= ISA_AVX2)
+    if (level >= ISA_AVX2) {
         ways.plain = &gemm_kernels_avx2;
-    if (level >= ISA_AVX512)
+        ways.elements = &gemm_elements_avx2;
+    }
+    if (level >= ISA_AVX512) {
         ways.plain = &gemm_kernels_avx512;
-    if (level >= ISA_BF16)
+        ways.elements = &gemm_elements_avx512;
+    }
+    if (level >= ISA_BF16) {
         ways.pairs = &gemm_kernels_avx512bf16;
+        if (isa_has_vnni())
+            ways.elements = &gemm_elements_avx512bf16;
+    }
 #else
     (void)level;
 #endif

@@ -5,11 +5,13 @@
 // over fp32, bf16 and fp16 in any mixture and any strides, summed in fp32, rounded once to the
 // format of C. Where `pairs` allows it, a product of two bf16 operands takes the processor's own
 // instruction for pairs of them: numbers and sums below fp32's normal ones are 0 there, and the two
-// products of a pair may be summed before they meet the rest. The caller owns all memory, the
-// workspace included; nothing here allocates, keeps state or fails: a wrong format or a negative
-// size is a programmer's error and asserted. Any thread may call it; up to `threads` OpenMP threads
-// work, and only where the product is worth waking them. How the sum is ordered depends on the
-// shape, never on the threads: the same input gives the same bits for the same `pairs`.
+// products of a pair may be summed before they meet the rest. Operands of which `blocks` says what
+// they are made of may be multiplied as whole numbers of 8 bits, where the processor is faster so.
+// The caller owns all memory, the workspace included; nothing here allocates, keeps state or fails:
+// a wrong format or a negative size is a programmer's error and asserted. Any thread may call it;
+// up to `threads` OpenMP threads work, and only where the product is worth waking them. How the sum
+// is ordered depends on the shape, never on the threads: the same input gives the same bits for the
+// same `pairs`.
 #pragma once
 
 #include <stdbool.h>
@@ -17,6 +19,7 @@
 #include <stdint.h>
 
 #include "number/format.h"
+#include "number/scaled.h"
 #include "number/sums.h"
 
 typedef enum GemmActivation {
@@ -58,9 +61,10 @@ typedef struct Gemm {
     const void *bias; // one number a column, or NULL
     Format bias_format;
     GemmActivation activation;
-    bool pairs;   // see above; a processor without the instruction does not mind
-    int threads;  // at most so many; 1 never enters OpenMP
-    Summing sums; // products.h's affair: here sums are fp32's
+    NumberBlocks blocks; // what the numbers of both operands are worth, where that is known
+    bool pairs;          // see above; a processor without the instruction does not mind
+    int threads;         // at most so many; 1 never enters OpenMP
+    Summing sums;        // products.h's affair: here sums are fp32's
 } Gemm;
 
 // Bytes of workspace that gemm_run needs for this product: depends on everything but the pointers.

@@ -85,9 +85,9 @@ extern const GemmKernels gemm_kernels_avx512bf16; // words of two
 
 // The ways of a product: the first of these that there is, and that suits it.
 typedef struct GemmWays {
-    const struct GemmTiles *tiles; // cpu/gemm_tiles.h; or NULL
-    const GemmKernels *pairs;      // of bf16, words of two; or NULL
-    const GemmKernels *plain;      // of everything, in fp32
+    const struct GemmWay *tiles, *elements; // cpu/gemm_way.h; or NULL
+    const GemmKernels *pairs;               // of bf16, words of two; or NULL
+    const GemmKernels *plain;               // of everything, in fp32
 } GemmWays;
 
 // Those of a level, or of the next lower level that has its own, without tiles.

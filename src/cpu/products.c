@@ -117,6 +117,7 @@ static bool matmul(Device *device, const KernelCall *call, Error *error) {
         .b = {b->data, b->format, b->stride[b_row], b->stride[b_row + 1], {0}},
         .c = {y->data, y->format, y->shape[column], {0}},
         .alpha = product_times(call->attr),
+        .blocks = call->attr->blocks,
         .sums = call->attr->sums,
     };
     Leading leading = {.ndim = 0};
@@ -145,6 +146,7 @@ static bool linear(Device *device, const KernelCall *call, Error *error) {
         .bias = bias->data,
         .bias_format = bias->format,
         .activation = product_activation(call->attr->linear.activation),
+        .blocks = call->attr->blocks,
         .sums = call->attr->sums,
     };
     Leading leading = {.ndim = 0};

@@ -10,6 +10,7 @@
 #include "base/kernel_inline.h"
 #include "kernel/view.h"
 #include "number/format.h"
+#include "number/scaled.h"
 #include "number/sums.h"
 
 // What may be fused behind a product: only functions whose derivative follows from their result.
@@ -177,6 +178,7 @@ typedef struct OpAttr {
     // Of products, device memory: what the sums are multiplied by, each where it is given, before
     // a bias is added. For backends that multiply by them (Backend.parts_scales).
     const float *times[2];
+    NumberBlocks blocks; // what both factors are made of, where that is elements with such scales
     Int8Attr int8;
     union {
         ScalarAttr scalar;

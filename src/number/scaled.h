@@ -63,6 +63,13 @@ KERNEL_INLINE float number_larger_magnitude(float a, float b) {
     return number_fp32_of_bits(number_select_(x, y, y, x));
 }
 
+// Of two factors of a product: each number is what an element is worth, and so many along the depth
+// share a scale, from the first on. In bf16, which holds that exactly.
+typedef struct NumberBlocks {
+    int block; // 0: nothing is known
+    Format element[2], scale;
+} NumberBlocks;
+
 // What numbers are multiplied by to become elements, and elements to become numbers.
 typedef struct NumberScale {
     float to_elements, to_numbers;

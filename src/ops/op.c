@@ -116,16 +116,14 @@ static const OpAttr *say_compute(const OpFormats *formats, const OpAttr *attr, O
 
 // Factors as elements with scales: of this call alone.
 typedef struct Scaled {
-    Tensor *factor[2], *times[2]; // references held
+    ScaledFactor factor[2];
     int count;
     OpAttr attr; // what the kernel is told
 } Scaled;
 
 static void scaled_clear(Scaled *scaled) {
-    for (int i = 0; i < scaled->count; i++) {
-        tensor_release(scaled->factor[i]);
-        tensor_release(scaled->times[i]);
-    }
+    for (int i = 0; i < scaled->count; i++)
+        scale_clear(&scaled->factor[i]);
 }
 
 // Has the kernel multiply what the factors' elements are worth, where that is asked for.
@@ -144,16 +142,16 @@ static bool scale_factors(Engine *engine, KernelCall *call, const PreparedInputs
     for (int i = inputs.first; i < inputs.first + inputs.count; i++) {
         if (!prepared->used[i])
             continue;
-        Tensor **times = &scaled->times[scaled->count];
-        Tensor *factor =
-            scale_factor(engine, call->op, call->attr, i, prepared->used[i], times, error);
-        if (!factor)
+        ScaledFactor *factor = &scaled->factor[scaled->count];
+        if (!scale_factor(engine, call->op, call->attr, i, prepared->used[i], factor, error))
             return false;
-        scaled->factor[scaled->count++] = factor;
-        call->input[i] = factor->view;
-        if (*times)
-            scaled->attr.times[i] = (*times)->view.data;
+        scaled->count++;
+        call->input[i] = factor->worth->view;
+        if (factor->times)
+            scaled->attr.times[i] = factor->times->view.data;
     }
+    if (scaled->count == 2)
+        scaled->attr.blocks = scale_blocks(&scaled->factor[0], &scaled->factor[1]);
     call->attr = &scaled->attr;
     return true;
 }

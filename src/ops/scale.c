@@ -169,7 +169,7 @@ static bool count_factor(Engine *engine, FactorRole role, const KernelCall *call
 }
 
 static Tensor *round_factor(Engine *engine, OpId op, const OpAttr *attr, int i, Tensor *x,
-                            Tensor **times, Error *error) {
+                            ScaledFactor *factor, Error *error) {
     const bool is_gradient_of_weight = attr->of_weight && op != OP_conv2d_backward_weight;
     OpAttr own = {.has_out_format = true};
     const Recipe *recipe = policy_recipe(engine->policy);
@@ -184,9 +184,9 @@ static Tensor *round_factor(Engine *engine, OpId op, const OpAttr *attr, int i, 
     if (is_norm(op) && i == scale_inputs(op).first && x->parameter)
         parameter_of(x)->in_norm = true;
     if (leaves_apart(engine, op, attr, &own.factor.by)) {
-        if (!(*times = one_number(engine, error)))
+        if (!(factor->times = one_number(engine, error)))
             return NULL;
-        own.factor.by.apart = (*times)->view.data;
+        own.factor.by.apart = factor->times->view.data;
     }
     if (recipe_delays(recipe, format) && !is_norm(op)) { // whose weights are rounded as they are
         own.factor.by.notes = engine->walking_back || tape_is_enabled(engine->tape);
@@ -212,6 +212,8 @@ static Tensor *round_factor(Engine *engine, OpId op, const OpAttr *attr, int i, 
     }
     own.factor.by.first = first;
     own.factor.by.dims = depth.dims;
+    factor->is_scaled = true;
+    factor->by = own.factor.by;
     if (own.factor.by.at_random)
         own.factor.stream = engine_chances(engine, tensor_count(x));
     Tensor *worth = tensor_new(engine->device, own.out_format, x->view.ndim, call.input[0].shape,
@@ -232,13 +234,25 @@ static Tensor *round_factor(Engine *engine, OpId op, const OpAttr *attr, int i, 
     return worth;
 }
 
-Tensor *scale_factor(Engine *engine, OpId op, const OpAttr *attr, int i, Tensor *x, Tensor **times,
-                     Error *error) {
-    *times = NULL;
-    Tensor *worth = round_factor(engine, op, attr, i, x, times, error);
-    if (!worth) {
-        tensor_release(*times);
-        *times = NULL;
-    }
-    return worth;
+bool scale_factor(Engine *engine, OpId op, const OpAttr *attr, int i, Tensor *x,
+                  ScaledFactor *factor, Error *error) {
+    *factor = (ScaledFactor){.is_scaled = false};
+    factor->worth = round_factor(engine, op, attr, i, x, factor, error);
+    if (!factor->worth)
+        scale_clear(factor);
+    return factor->worth != NULL;
+}
+
+void scale_clear(ScaledFactor *factor) {
+    tensor_release(factor->worth);
+    tensor_release(factor->times);
+    factor->worth = factor->times = NULL;
+}
+
+NumberBlocks scale_blocks(const ScaledFactor *a, const ScaledFactor *b) {
+    NumberBlocks blocks = {.block = 0};
+    if (a->is_scaled && b->is_scaled && a->by.block == b->by.block && a->by.scale == b->by.scale &&
+        a->worth->view.format == FORMAT_BF16 && b->worth->view.format == FORMAT_BF16)
+        blocks = (NumberBlocks){a->by.block, {a->by.element, b->by.element}, a->by.scale};
+    return blocks;
 }

@@ -22,8 +22,17 @@ typedef struct ScaledInputs {
 
 ScaledInputs scale_inputs(OpId op);
 
-// One of them as it is to be multiplied: a new reference. *times is one more, of the single number
-// that a product is to be multiplied by besides, where the device does so; else NULL. NULL on
-// failure, and *times too.
-Tensor *scale_factor(Engine *engine, OpId op, const OpAttr *attr, int i, Tensor *x, Tensor **times,
-                     Error *error) MUST_CHECK;
+// One of them as it is to be multiplied. References are held by who has it.
+typedef struct ScaledFactor {
+    Tensor *worth; // of its elements
+    Tensor *times; // a single number by which the product is multiplied besides; NULL: none
+    bool is_scaled;
+    ScaleAttr by; // where it is; the fields of the numbers' place and of their rounding say nothing
+} ScaledFactor;
+
+bool scale_factor(Engine *engine, OpId op, const OpAttr *attr, int i, Tensor *x,
+                  ScaledFactor *factor, Error *error) MUST_CHECK;
+void scale_clear(ScaledFactor *factor);
+
+// What both factors of a product are made of, for devices that can multiply that.
+NumberBlocks scale_blocks(const ScaledFactor *a, const ScaledFactor *b);

@@ -5,7 +5,8 @@
 //         -o build/gemm_bench
 //     build/gemm_bench [threads [part of a shape's name]]
 //
-// "pairs" is bf16 by the processor's own instruction, "bf16" the same by conversion to fp32. Last,
+// "pairs" is bf16 by the processor's own instruction, "bf16" the same by conversion to fp32,
+// "elements" bf16 that is worth elements of e2m1 in blocks of 32, as mxfp4 multiplies it. Last,
 // on one thread: what part of the fp32 product's time all of B takes to pack, which is a layer's
 // weights in all rows but those of "weights".
 #include <omp.h>
@@ -65,7 +66,7 @@ typedef struct Job {
     double median, best; // seconds
 } Job;
 
-enum { JOBS = 7, RATES = 6, PACKING = RATES }; // the first RATES multiply
+enum { OURS = 5, RATES = 7, PACKING = RATES, JOBS }; // the first RATES multiply
 
 // Takes the samples of all jobs in turn, so that a busy moment of the machine hits all alike.
 static void measure(Job jobs[JOBS]) {
@@ -168,7 +169,7 @@ static MatmulJob new_matmul(const Shape *s, dnnl_data_type_t type, dnnl_engine_t
     return job;
 }
 
-static OurJob new_ours(const Shape *s, Format format, bool pairs, int threads,
+static OurJob new_ours(const Shape *s, Format format, bool pairs, int block, int threads,
                        void *const data[3]) {
     const void *a = data[0], *b = data[1];
     void *c = data[2];
@@ -180,6 +181,7 @@ static OurJob new_ours(const Shape *s, Format format, bool pairs, int threads,
                            .b = {.data = b, .format = format},
                            .c = {.data = c, .format = format, .row_stride = s->n},
                            .alpha = 1,
+                           .blocks = {block, {FORMAT_E2M1, FORMAT_E2M1}, FORMAT_E8M0},
                            .pairs = pairs,
                            .threads = threads}};
     job.gemm.a.row_stride = s->a == 'N' ? s->k : 1;
@@ -210,8 +212,9 @@ int main(int argc, char **argv) {
     dnnl_stream_t stream;
     dnnl_engine_create(&engine, dnnl_cpu, 0);
     dnnl_stream_create(&stream, engine, dnnl_stream_in_order);
-    static const char *const names[RATES] = {"fp32", "bf16",        "pairs",
-                                             "fp16", "oneDNN fp32", "oneDNN bf16"};
+    static const char *const names[RATES] = {"fp32",     "bf16",        "pairs",      "fp16",
+                                             "elements", "oneDNN fp32", "oneDNN bf16"};
+    static const uint16_t elements[] = {0, 0x3F00, 0x3F80, 0x4000, 0x4040, 0x4080, 0xC0C0};
     printf("%d thread(s), GFLOP/s: median | best\n%32s", threads, "");
     for (int half = 0; half < 2; half++) {
         for (int j = 0; j < RATES; j++)
@@ -224,29 +227,32 @@ int main(int argc, char **argv) {
         const Shape *s = &shapes[i];
         if (argc > 2 && !strstr(s->what, argv[2]))
             continue;
-        void *data[3], *half[3];
+        void *data[3], *half[3], *few[3];
         int64_t counts[3] = {s->m * s->k, s->k * s->n, s->m * s->n};
         for (int j = 0; j < 3; j++) {
             float *numbers = data[j] = new_operand(counts[j], sizeof(float));
             uint16_t *halves = half[j] = new_operand(counts[j], sizeof(uint16_t));
+            uint16_t *worth = few[j] = new_operand(counts[j], sizeof(uint16_t));
             for (int64_t e = 0; e < counts[j]; e++) {
                 numbers[e] = (float)(e * 7919 % 1000) / 1000;
                 halves[e] = (uint16_t)(0x3800 + e * 7919 % 900); // ordinary in both formats
+                worth[e] = elements[e * 7919 % 1000 % 7];
             }
         }
         double work = 2.0 * (double)s->m * (double)s->n * (double)s->k * 1e-9;
-        OurJob ours[] = {new_ours(s, FORMAT_FP32, false, threads, data),
-                         new_ours(s, FORMAT_BF16, false, threads, half),
-                         new_ours(s, FORMAT_BF16, true, threads, half),
-                         new_ours(s, FORMAT_FP16, false, threads, half)};
+        OurJob ours[OURS] = {new_ours(s, FORMAT_FP32, false, 0, threads, data),
+                             new_ours(s, FORMAT_BF16, false, 0, threads, half),
+                             new_ours(s, FORMAT_BF16, true, 0, threads, half),
+                             new_ours(s, FORMAT_FP16, false, 0, threads, half),
+                             new_ours(s, FORMAT_BF16, true, 32, threads, few)};
         MatmulJob theirs[] = {new_matmul(s, dnnl_f32, engine, stream, data[0], data[1], data[2]),
                               new_matmul(s, dnnl_bf16, engine, stream, half[0], half[1], half[2])};
         OurJob packing = new_packing(&ours[0]);
         Job jobs[JOBS] = {[PACKING] = {threads == 1 ? run_packing : NULL, &packing, 0, 0}};
         for (int j = 0; j < RATES; j++)
-            jobs[j] = j < 4 ? (Job){.run = run_ours, .context = &ours[j]}
-                            : (Job){.run = theirs[j - 4].primitive ? run_matmul : NULL,
-                                    .context = &theirs[j - 4]};
+            jobs[j] = j < OURS ? (Job){.run = run_ours, .context = &ours[j]}
+                               : (Job){.run = theirs[j - OURS].primitive ? run_matmul : NULL,
+                                       .context = &theirs[j - OURS]};
         measure(jobs);
         printf("%-16s %5ldx%4ldx%4ld %c%c", s->what, (long)s->m, (long)s->n, (long)s->k, s->a,
                s->b);
@@ -258,7 +264,7 @@ int main(int argc, char **argv) {
         if (jobs[PACKING].run)
             printf("  | %6.1f", 100 * jobs[PACKING].median / jobs[0].median);
         printf("\n");
-        for (int j = 0; j < 4; j++)
+        for (int j = 0; j < OURS; j++)
             free(ours[j].workspace);
         free(packing.workspace);
         for (int k = 0; k < 2; k++) {
@@ -269,6 +275,7 @@ int main(int argc, char **argv) {
         for (int j = 0; j < 3; j++) {
             free(data[j]);
             free(half[j]);
+            free(few[j]);
         }
     }
     dnnl_stream_destroy(stream);

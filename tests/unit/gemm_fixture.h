@@ -8,8 +8,9 @@
 
 #include "base/isa.h"
 #include "cpu/gemm_kernels.h"
-#include "cpu/gemm_tiles.h"
+#include "cpu/gemm_way.h"
 #include "number/format.h"
+#include "number/scaled.h"
 #include "tests/test.h"
 
 enum { GUARD = 64 }; // bytes around everything that is written
@@ -123,7 +124,8 @@ typedef struct Case {
     GemmActivation activation;
     int threads;
     int64_t products;
-    bool whole_numbers; // the result is then exact
+    bool whole_numbers;  // the result is then exact
+    NumberBlocks blocks; // what numbers are rounded to first, along the depth
 } Case;
 
 // A case with its numbers: factors in double, and C with guards around it, as it is and as it was.
@@ -143,10 +145,47 @@ static inline double *new_values(const Case *test, int64_t count) {
     return values;
 }
 
+// A line along the depth to what elements are worth, whose scales lie far apart.
+static inline void round_line(double *line, int64_t stride, int64_t depth, Format format,
+                              const NumberBlocks *blocks) {
+    const NumberElement element = number_element(format);
+    for (int64_t first = 0; first < depth; first += blocks->block) {
+        const int64_t steps = depth - first < blocks->block ? depth - first : blocks->block;
+        const double size = ldexp(1, (int)(random_next() % 5) - 2);
+        float largest = 0;
+        for (int64_t k = 0; k < steps; k++)
+            largest = fmaxf(largest, (float)fabs(line[(first + k) * stride] * size));
+        const NumberScale scale = blocks->scale == FORMAT_E8M0
+                                      ? number_scale_of_power(largest, element, random_next() % 2)
+                                      : number_scale_apart(largest, element, 0x1.23p-1f);
+        const bool is_zero = random_next() % 8 == 0;
+        for (int64_t k = 0; k < steps; k++) {
+            double *value = &line[(first + k) * stride];
+            const float wanted = (float)(*value * size) * scale.to_elements;
+            *value = is_zero ? 0
+                             : (double)(number_round_to_element(wanted, element, false, 0) *
+                                        scale.to_numbers);
+        }
+    }
+}
+
+static inline void round_factors(Trial *trial) {
+    const Case *test = trial->test;
+    for (int64_t i = 0; i < test->products * test->rows; i++)
+        round_line(trial->a + i * test->depth, 1, test->depth, test->blocks.element[0],
+                   &test->blocks);
+    for (int64_t p = 0; p < test->products; p++)
+        for (int64_t j = 0; j < test->columns; j++)
+            round_line(trial->b + p * test->depth * test->columns + j, test->columns, test->depth,
+                       test->blocks.element[1], &test->blocks);
+}
+
 static inline void add_factors(Trial *trial) {
     const Case *test = trial->test;
     trial->a = new_values(test, test->rows * test->depth * test->products);
     trial->b = new_values(test, test->depth * test->columns * test->products);
+    if (test->blocks.block > 0)
+        round_factors(trial);
     trial->gemm = (Gemm){.rows = test->rows,
                          .columns = test->columns,
                          .depth = test->depth,
@@ -154,6 +193,7 @@ static inline void add_factors(Trial *trial) {
                          .alpha = test->whole_numbers ? 1.0f : 0.75f,
                          .accumulate = test->accumulate,
                          .activation = test->activation,
+                         .blocks = test->blocks,
                          .pairs = true, // where the ways have them
                          .threads = test->threads};
     trial->gemm.a = new_operand(trial->a, test->rows, test->depth, test->a, test->a_layout,

@@ -11,7 +11,7 @@ static bool any_low_format(const Gemm *gemm) {
 
 // With the kernels of one level: every product that tiles can do, whatever its size.
 static void on_emulated_tiles(void (*body)(RunFunction run)) {
-    GemmTiles tiles = gemm_tiles_emulated;
+    GemmWay tiles = gemm_tiles_emulated;
     tiles.suits = any_low_format;
     ways_under_test = gemm_ways_at(isa_level());
     ways_under_test.tiles = &tiles;

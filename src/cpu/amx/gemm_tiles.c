@@ -1,5 +1,5 @@
-// cpu/amx/gemm_tiles.c: the matrix product on tile registers. See cpu/gemm_tiles.h.
-#include "cpu/gemm_tiles.h"
+// cpu/amx/gemm_tiles.c: the matrix product on tile registers. See cpu/gemm_way.h.
+#include "cpu/gemm_way.h"
 
 #include "cpu/amx/tile.h"
 #include "number/inline.h"
@@ -47,27 +47,8 @@ static bool suits(const Gemm *gemm) {
            work >= (double)(split ? LEAST_WORK_FP16 : LEAST_WORK_BF16);
 }
 
-// A block of C, or what is left of it at the edge, as a product of its own.
 static Gemm block_of(const Gemm *gemm, int64_t row, int64_t column) {
-    Gemm block = *gemm;
-    const int64_t size = 2;
-    block.rows = gemm_smaller(gemm->rows - row, BLOCK);
-    block.columns = gemm_smaller(gemm->columns - column, BLOCK);
-    block.batch[0] = block.batch[1] = 1;
-    block.threads = 1;
-    block.a.data = (const char *)gemm->a.data + row * gemm->a.row_stride * size;
-    block.b.data = (const char *)gemm->b.data + column * gemm->b.column_stride * size;
-    block.c.data =
-        (char *)gemm->c.data + (row * gemm->c.row_stride + column) * gemm_bytes(gemm->c.format);
-    if (gemm->bias)
-        block.bias = (const char *)gemm->bias + column * gemm_bytes(gemm->bias_format);
-    return block;
-}
-
-static void *carve(char *base, size_t *used, size_t bytes) {
-    void *piece = base ? base + *used : NULL;
-    *used += gemm_whole_lines(bytes);
-    return piece;
+    return gemm_block_of(gemm, row, column, BLOCK, BLOCK);
 }
 
 // With a NULL base only the sizes are meant.
@@ -79,13 +60,13 @@ static Workspace lay_out(const GemmKernels *kernels, const Gemm *gemm, char *bas
                                        1 + B_BLOCK_BYTES / (int64_t)(b_block ? b_block : 1));
     size_t slack = (size_t)kernels->vector_columns * sizeof(float);
     Gemm block = block_of(gemm, 0, 0);
-    space.staging = carve(base, &space.bytes, STRETCH * BLOCK * sizeof(float) + slack);
-    space.sums = carve(base, &space.bytes, BLOCK * BLOCK * sizeof(float));
-    space.a = carve(base, &space.bytes, a_block);
-    space.b = carve(base, &space.bytes, b_block * (size_t)space.column_blocks);
-    space.special = carve(base, &space.bytes, (size_t)space.column_blocks * sizeof(bool));
-    space.vectors =
-        carve(base, &space.bytes, gemm_workspace_size_by(&(GemmWays){.plain = kernels}, &block));
+    space.staging = gemm_carve(base, &space.bytes, STRETCH * BLOCK * sizeof(float) + slack);
+    space.sums = gemm_carve(base, &space.bytes, BLOCK * BLOCK * sizeof(float));
+    space.a = gemm_carve(base, &space.bytes, a_block);
+    space.b = gemm_carve(base, &space.bytes, b_block * (size_t)space.column_blocks);
+    space.special = gemm_carve(base, &space.bytes, (size_t)space.column_blocks * sizeof(bool));
+    space.vectors = gemm_carve(base, &space.bytes,
+                               gemm_workspace_size_by(&(GemmWays){.plain = kernels}, &block));
     return space;
 }
 
@@ -238,19 +219,8 @@ static void multiply_block(Tiles *tiles, const Workspace *space, const PackedTil
 }
 
 static void finish(const GemmKernels *kernels, const Workspace *space, const Gemm *block) {
-    GemmBlock sums = {.rows = block->rows,
-                      .columns = block->columns,
-                      .alpha = block->alpha,
-                      .first = true,
-                      .last = true,
-                      .c = block->c.data,
-                      .c_format = block->c.format,
-                      .c_row = block->c.row_stride,
-                      .accumulate = block->accumulate,
-                      .bias = block->bias,
-                      .bias_format = block->bias_format,
-                      .activation = block->activation};
-    kernels->finish(&sums, space->sums[0], BLOCK);
+    const GemmBlock end = gemm_end_of(block);
+    kernels->finish(&end, space->sums[0], BLOCK);
 }
 
 static void multiply(const GemmKernels *kernels, const Gemm *gemm, void *workspace) {
@@ -283,4 +253,4 @@ static void multiply(const GemmKernels *kernels, const Gemm *gemm, void *workspa
     tiles_end(&tiles);
 }
 
-const GemmTiles TILE_NAME(gemm_tiles) = {BLOCK, suits, workspace_size, multiply};
+const GemmWay TILE_NAME(gemm_tiles) = {BLOCK, BLOCK, suits, workspace_size, multiply};

@@ -1,0 +1,74 @@
+// cpu/gemm_way.h: ways to multiply that pack for themselves. Private to cpu/gemm.c, to who fills
+// one, and their tests; gemm.c cuts products among threads and batches and asks for one part at a
+// time.
+//
+// On tile registers (AMX-BF16) a bf16 operand is used as it is, but its subnormals count as 0: the
+// hardware has no others. An fp16 number is exactly the sum of two bf16 numbers, so an fp16 operand
+// is split while it is packed and costs twice the products; sums are fp32.
+//
+// By elements: numbers of few bits that share a scale are whole numbers of a step, and are
+// multiplied as those, in 8 bits. Sums over what shares scales are exact, those of all are fp32.
+//
+// What neither can bear, infinity and NaN, is computed again with the vector kernels, block by
+// block.
+#pragma once
+
+#include "cpu/gemm_kernels.h"
+
+typedef struct GemmWay {
+    // What is computed together, and again together. Parts are cut between such blocks, so that
+    // the same numbers are computed again however many threads there are.
+    int64_t block_rows, block_columns;
+    // Whether the formats allow it and the size makes it worth it.
+    bool (*suits)(const Gemm *gemm);
+    // For the first product of the batch, on the calling thread.
+    size_t (*workspace_size)(const GemmKernels *plain, const Gemm *gemm);
+    void (*multiply)(const GemmKernels *plain, const Gemm *gemm, void *workspace);
+} GemmWay;
+
+extern const GemmWay gemm_tiles;
+#if defined(__x86_64__)
+extern const GemmWay gemm_elements_avx2, gemm_elements_avx512, gemm_elements_avx512bf16;
+#endif
+
+// A block of C, or what is left of it at the edge, as a product of its own.
+static inline Gemm gemm_block_of(const Gemm *gemm, int64_t row, int64_t column, int64_t rows,
+                                 int64_t columns) {
+    Gemm block = *gemm;
+    block.rows = gemm_smaller(gemm->rows - row, rows);
+    block.columns = gemm_smaller(gemm->columns - column, columns);
+    block.batch[0] = block.batch[1] = 1;
+    block.threads = 1;
+    block.a.data =
+        (const char *)gemm->a.data + row * gemm->a.row_stride * gemm_bytes(gemm->a.format);
+    block.b.data =
+        (const char *)gemm->b.data + column * gemm->b.column_stride * gemm_bytes(gemm->b.format);
+    block.c.data =
+        (char *)gemm->c.data + (row * gemm->c.row_stride + column) * gemm_bytes(gemm->c.format);
+    if (gemm->bias)
+        block.bias = (const char *)gemm->bias + column * gemm_bytes(gemm->bias_format);
+    return block;
+}
+
+// What becomes of the sums of such a block, all its depth.
+static inline GemmBlock gemm_end_of(const Gemm *block) {
+    return (GemmBlock){.rows = block->rows,
+                       .columns = block->columns,
+                       .alpha = block->alpha,
+                       .first = true,
+                       .last = true,
+                       .c = block->c.data,
+                       .c_format = block->c.format,
+                       .c_row = block->c.row_stride,
+                       .accumulate = block->accumulate,
+                       .bias = block->bias,
+                       .bias_format = block->bias_format,
+                       .activation = block->activation};
+}
+
+// The next piece of a workspace, in whole lines; with a NULL base only its size is meant.
+static inline void *gemm_carve(char *base, size_t *used, size_t bytes) {
+    void *piece = base ? base + *used : NULL;
+    *used += gemm_whole_lines(bytes);
+    return piece;
+}

@@ -101,7 +101,9 @@ static void print_precisions(void) {
          "        it, a processor shows what it does and is no faster by it\n"
          "  fp8, mxfp8, ..: products round their factors to elements that share scales, attention "
          "is\n"
-         "        as in bf16; e4m3 and e5m2 are fp8 of one kind of element");
+         "        as in bf16; e4m3 and e5m2 are fp8 of one kind of element. In mxfp4, nvfp4 and\n"
+         "        mxfp6_e2m3 a processor multiplies those of linear layers as whole numbers of 8\n"
+         "        bits, faster than fp32; all others as bf16, no faster than that");
     print_scaled();
     puts(
         "\n\"By class\" follows `mpbench help operations`. Where nearly all is low, batch norm and "

@@ -1,5 +1,6 @@
 // The CPU as a device: its table, its memory, its threads.
 #define _DEFAULT_SOURCE // madvise
+#include <math.h>
 #include <omp.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -201,19 +202,23 @@ static bool supports(const Device *device, OpId op, Format format) {
            (op == OP_cast && format_is_plain(format) && format != FORMAT_TF32);
 }
 
-// With tiles, an fp16 product is four of bf16: see cpu/gemm_way.h.
+// With tiles, an fp16 product is four of bf16: see cpu/gemm_way.h. What elements are worth is bf16.
 static double gain(const Device *device, Format format) {
-    switch (format) {
-    case FORMAT_BF16: return isa_has_amx() ? 5 : cpu_has_pairs(device) ? cpu_gain_of_pairs() : 1;
-    case FORMAT_FP16: return isa_has_amx() ? 2 : 1;
-    default: return 1;
-    }
+    const double bf16 = isa_has_amx() ? 5 : cpu_has_pairs(device) ? cpu_gain_of_pairs() : 1;
+    if (format == FORMAT_FP16)
+        return isa_has_amx() ? 2 : 1;
+    if (format == FORMAT_BF16)
+        return bf16;
+    if (!format_is_scaled(format))
+        return 1;
+    return isa_has_amx() ? bf16 : fmax(bf16, cpu_gain_of_elements(format));
 }
 
 // ---- what was chosen by measuring ---------------------------------------------------------------
 
 static void prepare(void) {
     (void)cpu_gain_of_pairs();
+    (void)cpu_gain_of_elements(FORMAT_MXFP4);
 }
 
 static const char pairs_way[] = "bf16 in pairs", plain_way[] = "bf16 in fp32";

@@ -11,8 +11,14 @@
 #include "base/kept.h"
 #include "cpu/cpu.h"
 #include "cpu/gemm.h"
+#include "cpu/gemm_way.h"
 
-enum { SIDE = 256, ROUNDS = 7 };
+enum { SIDE = 256, NUMBERS = SIDE * SIDE, ROUNDS = 7 };
+static const double MOST = 16;
+
+// What is timed against fp32: pairs, and elements in blocks of so many.
+enum { OF_PAIRS, OF_32, OF_16, KINDS };
+static const char *const names[KINDS] = {"pairs", "elements32", "elements16"};
 
 static double seconds_of(const Gemm *gemm, void *workspace) {
     double start = clock_seconds();
@@ -20,24 +26,37 @@ static double seconds_of(const Gemm *gemm, void *workspace) {
     return clock_seconds() - start;
 }
 
+static Gemm product_of(float *memory, Format format) {
+    Gemm gemm = {.rows = SIDE, .columns = SIDE, .depth = SIDE, .batch = {1, 1}, .alpha = 1};
+    gemm.a = (GemmOperand){memory, format, SIDE, 1, {0}};
+    gemm.b = (GemmOperand){memory + NUMBERS, format, SIDE, 1, {0}};
+    gemm.c = (GemmResult){memory + 2 * NUMBERS, format, SIDE, {0}};
+    gemm.threads = 1;
+    return gemm;
+}
+
+// Of zeros, which take as long as other numbers.
+static Gemm product_of_kind(float *memory, int kind) {
+    static const NumberBlocks blocks[KINDS] = {
+        [OF_32] = {32, {FORMAT_E2M1, FORMAT_E2M1}, FORMAT_E8M0},
+        [OF_16] = {16, {FORMAT_E2M1, FORMAT_E2M1}, FORMAT_E4M3},
+    };
+    Gemm gemm = product_of(memory, FORMAT_BF16);
+    gemm.pairs = kind == OF_PAIRS;
+    gemm.blocks = blocks[kind];
+    return gemm;
+}
+
 // The fastest of several, in turn: what else the machine does disturbs some of them.
-static double measure(void) {
-    enum { NUMBERS = SIDE * SIDE };
-    Gemm fp32 = {.rows = SIDE, .columns = SIDE, .depth = SIDE, .batch = {1, 1}, .alpha = 1};
-    fp32.threads = 1;
+static double measure(int kind) {
     float *memory = calloc(3 * (size_t)NUMBERS, sizeof *memory);
-    fp32.a = (GemmOperand){memory, FORMAT_FP32, SIDE, 1, {0}};
-    fp32.b = (GemmOperand){memory + NUMBERS, FORMAT_FP32, SIDE, 1, {0}};
-    fp32.c = (GemmResult){memory ? memory + 2 * NUMBERS : NULL, FORMAT_FP32, SIDE, {0}};
-    Gemm pairs = fp32;
-    pairs.pairs = true;
-    pairs.a.format = pairs.b.format = pairs.c.format = FORMAT_BF16;
-    size_t bytes = gemm_workspace_size(&fp32), more = gemm_workspace_size(&pairs);
+    const Gemm fp32 = product_of(memory, FORMAT_FP32), other = product_of_kind(memory, kind);
+    size_t bytes = gemm_workspace_size(&fp32), more = gemm_workspace_size(&other);
     void *workspace = malloc(bytes > more ? bytes : more);
     double best[2] = {INFINITY, INFINITY};
     for (int round = 0; memory && workspace && round < ROUNDS; round++) {
         best[0] = fmin(best[0], seconds_of(&fp32, workspace));
-        best[1] = fmin(best[1], seconds_of(&pairs, workspace));
+        best[1] = fmin(best[1], seconds_of(&other, workspace));
     }
     free(memory);
     free(workspace);
@@ -45,24 +64,45 @@ static double measure(void) {
     return isfinite(gain) ? fmax(0.5, round(2 * gain) / 2) : 1;
 }
 
-static double gain_of_pairs;
+static double gain_of[KINDS];
 
 // The program's version is part of what the figure is of, since its loops are what is measured.
-static void find_gains(void) {
+static void find_gain(int kind) {
     char processor[128], name[64];
-    if (isa_level() < ISA_BF16)
-        return;
     cpu_find_name(name, sizeof name);
     snprintf(processor, sizeof processor, "%s %s", MPBENCH_VERSION, name);
-    if (kept_read("gains", "pairs", processor, &gain_of_pairs) && gain_of_pairs >= 0.5 &&
-        gain_of_pairs <= 16)
+    if (kept_read("gains", names[kind], processor, &gain_of[kind]) && gain_of[kind] >= 0.5 &&
+        gain_of[kind] <= MOST)
         return;
-    gain_of_pairs = measure();
-    kept_write("gains", "pairs", processor, gain_of_pairs);
+    gain_of[kind] = measure(kind);
+    kept_write("gains", names[kind], processor, gain_of[kind]);
+}
+
+static void find_pairs(void) {
+    if (isa_level() >= ISA_BF16)
+        find_gain(OF_PAIRS);
 }
 
 double cpu_gain_of_pairs(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, find_gains);
-    return gain_of_pairs;
+    pthread_once(&once, find_pairs);
+    return gain_of[OF_PAIRS];
+}
+
+static void find_elements(void) {
+    gain_of[OF_32] = gain_of[OF_16] = 1;
+    if (!gemm_ways_at(isa_level()).elements)
+        return;
+    find_gain(OF_32);
+    find_gain(OF_16);
+}
+
+double cpu_gain_of_elements(Format format) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    const FormatInfo *info = &format_table[format];
+    const NumberBlocks blocks = {info->block, {info->element, info->gradients}, info->scale};
+    if (!format_is_scaled(format) || !gemm_blocks_are_whole(&blocks))
+        return 1;
+    pthread_once(&once, find_elements);
+    return gain_of[info->block == 16 ? OF_16 : OF_32];
 }

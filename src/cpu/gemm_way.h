@@ -31,6 +31,22 @@ extern const GemmWay gemm_tiles;
 extern const GemmWay gemm_elements_avx2, gemm_elements_avx512, gemm_elements_avx512bf16;
 #endif
 
+// Whether numbers made so are whole ones of 8 bits: of a step that a block has, up to
+// GEMM_MOST_WHOLE.
+enum { GEMM_MOST_WHOLE = 63 };
+
+static inline bool gemm_blocks_are_whole(const NumberBlocks *blocks) {
+    if ((blocks->block != 32 && blocks->block != 16) ||
+        (blocks->scale != FORMAT_E8M0 && blocks->scale != FORMAT_E4M3))
+        return false;
+    for (int i = 0; i < 2; i++) {
+        const FormatInfo *element = &format_table[blocks->element[i]];
+        if (element->largest > GEMM_MOST_WHOLE * element->smallest_subnormal)
+            return false;
+    }
+    return true;
+}
+
 // A block of C, or what is left of it at the edge, as a product of its own.
 static inline Gemm gemm_block_of(const Gemm *gemm, int64_t row, int64_t column, int64_t rows,
                                  int64_t columns) {

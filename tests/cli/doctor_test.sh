@@ -36,12 +36,21 @@ expect_out "^what to do  *nothing is missing but gpu (see devices): "
 expect_no_out "nothing is missing:"
 end
 
-begin "what doctor says of low formats is what bench formats measures: through bf16 they gain as it does"
+begin "what doctor says of low formats is what bench formats measures"
 run doctor
 than=fp32
 ! grep -q 'bf16 trains, with products faster than in fp32' "$folder/out" || than=bf16
-tr -s ' \n' '  ' <"$folder/out" | grep -q "mxfp8 .*: products alone, no faster than in $than" ||
-    fail "not held against $than"
+tr -s ' \n' '  ' <"$folder/out" >"$folder/words"
+grep -q "e4m3, e5m2, fp8, mxfp8, .*: products alone, no faster than in $than" "$folder/words" ||
+    fail "fp8 is not held against $than"
+run bench formats --quick --json
+mxfp4=$(sed 's/.*"format":"mxfp4"[^}]*"products":\([0-9.]*\).*/\1/' "$folder/out")
+low=$(sed "s/.*\"format\":\"$than\"[^}]*\"products\":\([0-9.]*\).*/\1/" "$folder/out")
+if grep -q "mxfp4, nvfp4: products alone, those of linear layers faster than in $than" "$folder/words"; then
+    awk -v a="$mxfp4" -v b="$low" 'BEGIN { exit !(a > 1.1 * b) }' || fail "mxfp4 $mxfp4, $than $low"
+else
+    awk -v a="$mxfp4" -v b="$low" 'BEGIN { exit !(a < 1.3 * b) }' || fail "mxfp4 $mxfp4, $than $low"
+fi
 end
 
 begin "doctor --verbose and --json list what devices run"

@@ -123,10 +123,40 @@ static bool is_for_users(Format format) {
     return is_computed_in(format) && format != FORMAT_FP64;
 }
 
+// Elements are multiplied by themselves, or as what they are worth in bf16.
+static bool gains_by_elements(const Device *device, Format format) {
+    return format_is_scaled(format) && findings_gains(device, format) &&
+           device->backend->gain(device, format) > device->backend->gain(device, FORMAT_BF16);
+}
+static bool gains_as_bf16(const Device *device, Format format) {
+    return format_is_scaled(format) && !gains_by_elements(device, format);
+}
+
+static void print_scaled(const Terminal *terminal, const Device *device) {
+    char names[FORMAT_LIST_SIZE], text[FORMAT_LIST_SIZE + 256];
+    const char *than = format_name(findings_gains(device, FORMAT_BF16) ? FORMAT_BF16 : FORMAT_FP32);
+    if (!findings_runs(device, OP_matmul, FORMAT_MXFP8)) {
+        format_list(names, format_is_scaled, ", ", ", ");
+        snprintf(text, sizeof text, "%s: to look at only", names);
+        print_line(terminal, "", text);
+        return;
+    }
+    if (list_formats(names, sizeof names, device, gains_as_bf16) > 0) {
+        snprintf(text, sizeof text, "%s: products alone, no faster than in %s", names, than);
+        print_line(terminal, "", text);
+    }
+    if (list_formats(names, sizeof names, device, gains_by_elements) > 0) {
+        snprintf(text, sizeof text,
+                 "%s: products alone, those of linear layers faster than in %s, as whole numbers",
+                 names, than);
+        print_line(terminal, "", text);
+    }
+}
+
 static void print_formats(const Terminal *terminal, const Findings *findings) {
     const Device *device = findings_best_device(findings);
     Preset preset;
-    char text[FORMAT_LIST_SIZE + 256], why[160];
+    char text[256], why[160];
     if (!device)
         return;
     Format formats[FORMAT_COUNT];
@@ -142,15 +172,7 @@ static void print_formats(const Terminal *terminal, const Findings *findings) {
         printf("%s%-4s%s %s\n", terminal_format_color(terminal, format), format_name(format),
                terminal_style(terminal, STYLE_NONE), what);
     }
-    char scaled[FORMAT_LIST_SIZE];
-    const bool gains = findings_gains(device, FORMAT_BF16); // elements are multiplied in it
-    format_list(scaled, format_is_scaled, " ", " ");
-    if (findings_runs(device, OP_matmul, FORMAT_MXFP8))
-        snprintf(text, sizeof text, "%s: products alone, no faster than in %s", scaled,
-                 format_name(gains ? FORMAT_BF16 : FORMAT_FP32));
-    else
-        snprintf(text, sizeof text, "%s: to look at only", scaled);
-    print_line(terminal, "", text);
+    print_scaled(terminal, device);
     if (preset_resolve("auto", device, &preset, why, sizeof why, NULL)) {
         snprintf(text, sizeof text, "%s: %s", preset.name, why);
         print_line(terminal, "auto", text);

@@ -25,8 +25,7 @@ enum {
     WORD = 4,                     // numbers
     MOST_STEPS = 32,              // of a block
     LEAST_SIDE = 16,
-    OFFSET = 64,
-    MOST = OFFSET - 1,
+    OFFSET = GEMM_MOST_WHOLE + 1,
     // Packed: columns that stay in the second-level cache while the rows pass, and those rows.
     B_BYTES = 768 << 10,
     A_BYTES = 256 << 10,
@@ -53,16 +52,16 @@ typedef struct Shape {
     int64_t a_tile, b_panel; // words that a tile of rows and a panel of columns take
 } Shape;
 
-// The most that an element of a format is, in steps.
-static double most_of(Format format) {
-    return format_table[format].largest / format_table[format].smallest_subnormal;
+// Binary digits of the most that an element is, in steps.
+static int digits_of(Format format) {
+    return ilogb(format_table[format].largest / format_table[format].smallest_subnormal);
 }
 
 static Shape shape_of(const Gemm *gemm) {
     Shape shape = {.block = gemm->blocks.block, .words = gemm->blocks.block / WORD};
     shape.blocks = gemm_divide_up(gemm->depth, shape.block);
     for (int i = 0; i < 2 && gemm->blocks.scale == FORMAT_E8M0; i++)
-        shape.digits[i] = ilogb(most_of(gemm->blocks.element[i]));
+        shape.digits[i] = digits_of(gemm->blocks.element[i]);
     // Rows are written in whole vectors, the last ones beyond their end.
     shape.a_tile = shape.blocks * (shape.words + 2) * TILE_ROWS + LANES;
     shape.b_panel = shape.blocks * (shape.words + 1) * PANEL;
@@ -70,17 +69,14 @@ static Shape shape_of(const Gemm *gemm) {
 }
 
 static bool suits(const Gemm *gemm) {
-    const NumberBlocks *blocks = &gemm->blocks;
-    if ((blocks->block != MOST_STEPS && blocks->block != MOST_STEPS / 2) ||
-        (blocks->scale != FORMAT_E8M0 && blocks->scale != FORMAT_E4M3))
+    if (!gemm_blocks_are_whole(&gemm->blocks))
         return false;
     assert(gemm->a.format == FORMAT_BF16 && gemm->b.format == FORMAT_BF16);
-    return most_of(blocks->element[0]) <= MOST && most_of(blocks->element[1]) <= MOST &&
-           gemm->rows >= LEAST_SIDE && gemm->columns >= LEAST_SIDE && gemm->depth >= LEAST_SIDE;
+    return gemm->rows >= LEAST_SIDE && gemm->columns >= LEAST_SIDE && gemm->depth >= LEAST_SIDE;
 }
 
 // Four products of each lane, and four more; B's numbers are unsigned. Without VNNI sums of four
-// products fit into 16 bits, as long as they are of whole numbers below 128 and up to MOST.
+// products fit into 16 bits, as they are of whole numbers below 128 and up to GEMM_MOST_WHOLE.
 ALWAYS_INLINE Words words_add(Words sums, const Words b[2], Words a, Words a_next) {
 #if defined(__AVX512VNNI__)
     const __m512i some = _mm512_dpbusd_epi32((__m512i)sums, (__m512i)b[0], (__m512i)a);

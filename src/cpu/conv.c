@@ -112,11 +112,15 @@ static bool places_pay(const ConvProblem *problem, bool low, bool pairs) {
 
 // Where Winograd's way was measured to be faster than all others, which take so many times its
 // multiplications: `pairs` of bf16 are multiplied twice as fast as what it multiplies, and on small
-// images gradients of weights are sums of few squares, whose parts pass through memory.
+// images gradients of weights are sums of few squares, whose parts pass through memory. Those that
+// are summed by the smaller squares, with vectors of AVX-512 the library has sooner.
 static bool winograd_pays(const Device *device, const ConvProblem *problem,
                           const ConvArrays *arrays, bool pairs) {
-    const bool is_short = problem->pass == CONV_BACKWARD_WEIGHT && problem->out_size[1] < NARROW;
+    const bool of_weight = problem->pass == CONV_BACKWARD_WEIGHT;
+    const bool is_short = of_weight && problem->out_size[1] < NARROW;
     const double fewest = pairs ? 2.7 : is_short ? 1.6 : 1.3;
+    if (of_weight && !winograd_takes_larger(arrays) && isa_level() >= ISA_AVX512)
+        return false;
     return conv_winograd_can(problem, arrays) &&
            conv_winograd_saves(device, problem, arrays) > fewest;
 }

@@ -64,6 +64,12 @@ bool conv_places_weight_run(Device *device, const ConvProblem *problem, const Co
 
 // ---- conv_winograd.c, conv_winograd_weight.c ----------------------------------------------------
 
+// Whether a gradient of weights is summed by the larger squares: where what is read has not the
+// digits of fp32.
+static inline bool winograd_takes_larger(const ConvArrays *arrays) {
+    return arrays->x.format != FORMAT_FP32 || arrays->y.format != FORMAT_FP32;
+}
+
 // Whether Winograd's way is one of this problem: 3x3 taps next to each other, whole vectors of
 // channels, and no function behind that cannot be had on the way out.
 bool conv_winograd_can(const ConvProblem *problem, const ConvArrays *arrays);

@@ -64,12 +64,6 @@ static inline void winograd_pixels(const WinogradSquares *squares, const View *v
                   at % squares->across * squares->side - padding[1], 0, squares->seen, pixels);
 }
 
-// Whether a gradient of weights is summed by the larger squares: where what is read has not the
-// digits of fp32.
-static inline bool winograd_takes_larger(const ConvArrays *arrays) {
-    return arrays->x.format != FORMAT_FP32 || arrays->y.format != FORMAT_FP32;
-}
-
 // conv_winograd_run's of the gradient of weights.
 bool conv_winograd_weight_run(Device *device, const ConvProblem *problem, const ConvArrays *arrays,
                               bool *finite, Error *error);

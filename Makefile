@@ -62,24 +62,28 @@ AMX_C   := $(wildcard src/*/amx/*.c)
 
 MACHINE := $(shell uname -m)
 ifeq ($(MACHINE),x86_64)
-ISAS      := base avx2 avx512 avx512bf16 spr
+ISAS      := base avx2 avxvnni avx512 avx512vnni avx512bf16 spr
+WIDE      := -march=x86-64-v4 -mprefer-vector-width=512
 ISA_FLAGS_base   := -march=x86-64-v2
 ISA_FLAGS_avx2   := -march=x86-64-v3
-ISA_FLAGS_avx512 := -march=x86-64-v4 -mprefer-vector-width=512
-ISA_FLAGS_avx512bf16 := -march=x86-64-v4 -mprefer-vector-width=512 -mavx512bf16 -mavx512vnni
-ISA_FLAGS_spr    := -march=x86-64-v4 -mprefer-vector-width=512 -mavx512fp16 -mavx512bf16
+ISA_FLAGS_avxvnni    := -march=x86-64-v3 -mavxvnni
+ISA_FLAGS_avx512 := $(WIDE)
+ISA_FLAGS_avx512vnni := $(WIDE) -mavx512vnni
+ISA_FLAGS_avx512bf16 := $(WIDE) -mavx512bf16
+ISA_FLAGS_spr    := $(WIDE) -mavx512fp16 -mavx512bf16
 AMX_FLAGS        := -march=x86-64-v4 -mavx512bf16 -mamx-tile -mamx-bf16
 else
 ISAS  := base
 AMX_C :=
 endif
 # A file is compiled for the levels whose instructions it uses, or its compiler finds use for.
-ISAS_WITHOUT_bf16 := $(filter-out avx512bf16,$(ISAS))
-ISAS_OF = $(strip $(if $(filter src/number/%,$(1)),$(ISAS_WITHOUT_bf16),\
-          $(if $(filter %/gemm_kernel.c %/int8.c,$(1)),$(filter-out spr,$(ISAS)),\
-          $(if $(filter %/gemm_pack_pairs.c,$(1)),$(filter avx512bf16,$(ISAS)),\
-          $(if $(filter %/gemm_elements.c,$(1)),$(filter-out base spr,$(ISAS)),\
-          $(filter-out spr,$(ISAS_WITHOUT_bf16)))))))
+ISAS_OF = $(filter $(strip \
+    $(if $(filter src/number/%,$(1)),base avx2 avx512 spr,\
+    $(if $(filter %/gemm_kernel.c,$(1)),base avx2 avx512 avx512bf16,\
+    $(if $(filter %/gemm_pack_pairs.c,$(1)),avx512bf16,\
+    $(if $(filter %/gemm_elements.c,$(1)),avx2 avxvnni avx512 avx512vnni,\
+    $(if $(filter %/int8.c,$(1)),base avx2 avxvnni avx512 avx512vnni,\
+    base avx2 avx512)))))),$(ISAS))
 
 PLAIN_O := $(PLAIN_C:%.c=$(BUILD)/%.o)
 SIMD_O  := $(foreach f,$(SIMD_C),$(foreach i,$(call ISAS_OF,$(f)),$(f:%.c=$(BUILD)/%.$(i).o)))

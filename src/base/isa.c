@@ -62,10 +62,16 @@ const char *isa_level_name(IsaLevel level) {
     return level < ISA_COUNT ? level_names[level] : "?";
 }
 
-bool isa_has_vnni(void) {
+bool isa_has_vnni(IsaLevel level) {
 #if defined(__x86_64__)
-    return isa_level() >= ISA_BF16 && __builtin_cpu_supports("avx512vnni");
+    enum { LEAF71_EAX_AVX_VNNI = 1 << 4 };
+    unsigned a, b, c, d;
+    if (level >= ISA_AVX512)
+        return __builtin_cpu_supports("avx512vnni");
+    return level == ISA_AVX2 && __get_cpuid_count(7, 1, &a, &b, &c, &d) &&
+           (a & LEAF71_EAX_AVX_VNNI);
 #else
+    (void)level;
     return false;
 #endif
 }

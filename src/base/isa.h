@@ -22,8 +22,9 @@ IsaLevel isa_level(void);
 bool isa_is_named(void); // MPBENCH_ISA says the level
 const char *isa_level_name(IsaLevel level);
 
-// Products of whole numbers of 8 bits in vectors of 512 (AVX512-VNNI), below the level named.
-bool isa_has_vnni(void);
+// Products of whole numbers of 8 bits in the vectors of a level, which this processor has: AVX-VNNI
+// in those of AVX2, AVX512-VNNI above.
+bool isa_has_vnni(IsaLevel level);
 
 // Tiles (AMX-BF16): true once the operating system has granted them to this process.
 bool isa_has_amx(void);

@@ -57,9 +57,9 @@ bool cpu_set_level(Device *device, IsaLevel level) {
     state->simd = level_tables[(int)level < levels ? (int)level : levels - 1];
     state->simd.convert = convert_table_at(level);
 #if defined(__x86_64__)
-    extern const CpuInt8 cpu_int8_avx512bf16; // with VNNI
-    if (level >= ISA_BF16 && isa_has_vnni())
-        state->simd.int8 = &cpu_int8_avx512bf16;
+    extern const CpuInt8 cpu_int8_avxvnni, cpu_int8_avx512vnni;
+    if (level >= ISA_AVX2 && isa_has_vnni(level))
+        state->simd.int8 = level >= ISA_AVX512 ? &cpu_int8_avx512vnni : &cpu_int8_avxvnni;
 #endif
     return true;
 }

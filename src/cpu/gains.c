@@ -66,11 +66,14 @@ static double measure(int kind) {
 
 static double gain_of[KINDS];
 
-// The program's version is part of what the figure is of, since its loops are what is measured.
+// The program's version is part of what the figure is of, since its loops are what is measured, and
+// so is the level that it is held to.
 static void find_gain(int kind) {
     char processor[128], name[64];
+    const char *level = isa_is_named() ? isa_level_name(isa_level()) : "";
     cpu_find_name(name, sizeof name);
-    snprintf(processor, sizeof processor, "%s %s", MPBENCH_VERSION, name);
+    snprintf(processor, sizeof processor, "%s %s%s%s", MPBENCH_VERSION, level, *level ? " " : "",
+             name);
     if (kept_read("gains", names[kind], processor, &gain_of[kind]) && gain_of[kind] >= 0.5 &&
         gain_of[kind] <= MOST)
         return;

@@ -386,17 +386,14 @@ GemmWays gemm_ways_at(IsaLevel level) {
 #if defined(__x86_64__)
     if (level >= ISA_AVX2) {
         ways.plain = &gemm_kernels_avx2;
-        ways.elements = &gemm_elements_avx2;
+        ways.elements = isa_has_vnni(ISA_AVX2) ? &gemm_elements_avxvnni : &gemm_elements_avx2;
     }
     if (level >= ISA_AVX512) {
         ways.plain = &gemm_kernels_avx512;
-        ways.elements = &gemm_elements_avx512;
+        ways.elements = isa_has_vnni(level) ? &gemm_elements_avx512vnni : &gemm_elements_avx512;
     }
-    if (level >= ISA_BF16) {
+    if (level >= ISA_BF16)
         ways.pairs = &gemm_kernels_avx512bf16;
-        if (isa_has_vnni())
-            ways.elements = &gemm_elements_avx512bf16;
-    }
 #else
     (void)level;
 #endif

@@ -28,7 +28,8 @@ typedef struct GemmWay {
 
 extern const GemmWay gemm_tiles;
 #if defined(__x86_64__)
-extern const GemmWay gemm_elements_avx2, gemm_elements_avx512, gemm_elements_avx512bf16;
+extern const GemmWay gemm_elements_avx2, gemm_elements_avx512;
+extern const GemmWay gemm_elements_avxvnni, gemm_elements_avx512vnni;
 #endif
 
 // Whether numbers made so are whole ones of 8 bits: of a step that a block has, up to

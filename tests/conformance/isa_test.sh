@@ -1,6 +1,6 @@
 #!/bin/sh
 # Operations again as on processors with less than this one has: our kernels and the library's convolutions
-# take other ways there. One line for each level: with plain AVX-512 all operations, with AVX2 convolutions, with
+# take other ways there. One line for each level: with plain AVX-512 all operations, with AVX2 convolutions and products, with
 # less than AVX2 those whose loops are written for each width of vectors (all where MPBENCH_SOAK is set).
 set -u
 mpbench=${MPBENCH:-build/mpbench}
@@ -25,7 +25,7 @@ again() { # LEVEL OPERATION..
 again base $written
 if "$mpbench" doctor --json | grep -q '"isa":"\(avx512\|avx512bf16\|spr\)"'; then
     again avx512
-    again avx2 conv2d conv2d_backward_input conv2d_backward_weight
+    again avx2 conv2d conv2d_backward_input conv2d_backward_weight matmul linear
 else
     echo "skip conformance as with MPBENCH_ISA=avx512: this processor has no AVX-512"
 fi

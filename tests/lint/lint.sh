@@ -30,8 +30,7 @@ formatted=$(echo "$sources" | grep -v '\.def$')
 warnings="-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -Wno-unknown-warning-option"
 flags="-std=c17 -fopenmp -Isrc -I. -D_POSIX_C_SOURCE=200809L -I/usr/include/lua5.4"
 wide="-DMPBENCH_ISA=avx512 -march=x86-64-v4"
-bf16="avx512bf16 -march=x86-64-v4 -mavx512bf16 -mavx512vnni"
-pairs="-DMPBENCH_ISA=$bf16"
+pairs="-DMPBENCH_ISA=avx512bf16 -march=x86-64-v4 -mavx512bf16"
 tiles="-march=x86-64-v4 -mavx512bf16 -mamx-tile -mamx-bf16"
 nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
 card="-isystem ${nvcc%/bin/nvcc}/include -DGPU_IMAGES=\"lint\""
@@ -54,12 +53,14 @@ for file in $(echo "$sources" | grep '\.c$'); do
     clang -fsyntax-only $flags -DMPBENCH_VERSION='"lint"' -DMPBENCH_CONTRACT=0 $warnings $extra "$file" || bad=1
 done
 
-# Files under simd/ at the other levels: what is written for these alone. Elements are multiplied from
-# AVX2 on.
-for level in "$bf16" "avx2 -march=x86-64-v3" base; do
-    without='pairs\.c$'
-    [ "$level" != base ] || without='\(pairs\|elements\)\.c$'
-    for file in $(echo "$sources" | grep '/simd/.*\.c$' | grep -v "$without"); do
+# Files under simd/ at the other levels: what is written for these alone.
+for level in "avx512vnni -march=x86-64-v4 -mavx512vnni" "avxvnni -march=x86-64-v3 -mavxvnni" "avx2 -march=x86-64-v3" base; do
+    case $level in
+    *vnni) files='\(int8\|elements\)\.c$' without='^$' ;;
+    avx2*) files='\.c$' without='pairs\.c$' ;;
+    *) files='\.c$' without='\(pairs\|elements\)\.c$' ;;
+    esac
+    for file in $(echo "$sources" | grep "/simd/.*$files" | grep -v "$without"); do
         # shellcheck disable=SC2086
         clang -fsyntax-only $flags $warnings -DMPBENCH_ISA=$level "$file" || bad=1
     done

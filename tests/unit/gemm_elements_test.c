@@ -8,15 +8,21 @@ static const NumberBlocks kinds[] = {
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-static const GemmWay *ways_there[ISA_COUNT]; // each once
+static const GemmWay *ways_there[4];
 static int ways_count;
 
+// All that this processor can do, not only what it does best.
 static void find_ways(void) {
-    for (int level = 0; level <= (int)isa_level(); level++) {
-        const GemmWay *way = gemm_ways_at((IsaLevel)level).elements;
-        if (way && (ways_count == 0 || ways_there[ways_count - 1] != way))
-            ways_there[ways_count++] = way;
-    }
+#if defined(__x86_64__)
+    if (isa_level() >= ISA_AVX2)
+        ways_there[ways_count++] = &gemm_elements_avx2;
+    if (isa_level() >= ISA_AVX2 && isa_has_vnni(ISA_AVX2))
+        ways_there[ways_count++] = &gemm_elements_avxvnni;
+    if (isa_level() >= ISA_AVX512)
+        ways_there[ways_count++] = &gemm_elements_avx512;
+    if (isa_level() >= ISA_AVX512 && isa_has_vnni(ISA_AVX512))
+        ways_there[ways_count++] = &gemm_elements_avx512vnni;
+#endif
 }
 
 static void on_each_way(void (*body)(void)) {

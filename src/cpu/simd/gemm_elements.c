@@ -86,6 +86,9 @@ ALWAYS_INLINE Words words_add(Words sums, const Words b[2], Words a, Words a_nex
     const __m512i more = _mm512_maddubs_epi16((__m512i)b[1], (__m512i)a_next);
     const __m512i both = _mm512_add_epi16(some, more);
     return sums + (Words)_mm512_madd_epi16(both, _mm512_set1_epi16(1));
+#elif defined(__AVXVNNI__)
+    const __m256i some = _mm256_dpbusd_avx_epi32((__m256i)sums, (__m256i)b[0], (__m256i)a);
+    return (Words)_mm256_dpbusd_avx_epi32(some, (__m256i)b[1], (__m256i)a_next);
 #else
     const __m256i some = _mm256_maddubs_epi16((__m256i)b[0], (__m256i)a);
     const __m256i more = _mm256_maddubs_epi16((__m256i)b[1], (__m256i)a_next);

@@ -62,14 +62,21 @@ const char *isa_level_name(IsaLevel level) {
     return level < ISA_COUNT ? level_names[level] : "?";
 }
 
+#if defined(__x86_64__)
+static bool has_avx_vnni(void) {
+    enum { LEAF71_EAX_AVX_VNNI = 1 << 4 };
+    static int found = -1; // asking takes microseconds where a machine is virtual
+    unsigned a, b, c, d;
+    if (found < 0)
+        found = __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & LEAF71_EAX_AVX_VNNI);
+    return found;
+}
+#endif
+
 bool isa_has_vnni(IsaLevel level) {
 #if defined(__x86_64__)
-    enum { LEAF71_EAX_AVX_VNNI = 1 << 4 };
-    unsigned a, b, c, d;
-    if (level >= ISA_AVX512)
-        return __builtin_cpu_supports("avx512vnni");
-    return level == ISA_AVX2 && __get_cpuid_count(7, 1, &a, &b, &c, &d) &&
-           (a & LEAF71_EAX_AVX_VNNI);
+    return level >= ISA_AVX512 ? __builtin_cpu_supports("avx512vnni")
+                               : level == ISA_AVX2 && has_avx_vnni();
 #else
     (void)level;
     return false;

@@ -92,18 +92,19 @@ static void print_precisions(void) {
         printf("  %-16s%-12s%-12s%-9s%-12s%s\n", preset->name, format_name(preset->low),
                modes[preset->mode], format_name(preset->masters ? FORMAT_FP32 : preset->low),
                preset->loss_scale, preset->text);
-    puts("\n  auto: fp16 where products in it are faster on the device than in fp32, else bf16 "
-         "where\n        those are, else fp32; of two, the one that is faster\n"
-         "  amp:  bf16 where only products in bf16 are faster, else fp16\n"
-         "  updated: what weights are in where they are updated; where products need them in a\n"
-         "        lower one that can be stored, a copy in it lies beside them\n"
-         "  tf32: products round their fp32 factors to it, all else is fp32; a card multiplies in\n"
-         "        it, a processor shows what it does and is no faster by it\n"
-         "  fp8, mxfp8, ..: products round their factors to elements that share scales, attention "
-         "is\n"
-         "        as in bf16; e4m3 and e5m2 are fp8 of one kind of element. In mxfp4, nvfp4 and\n"
-         "        mxfp6_e2m3 a processor multiplies those of linear layers as whole numbers of 8\n"
-         "        bits, faster than fp32; all others as bf16, no faster than that");
+    puts(
+        "\n  auto: fp16 where products in it are faster on the device than in fp32, else bf16 "
+        "where\n        those are, else fp32; of two, the one that is faster\n"
+        "  amp:  bf16 where only products in bf16 are faster, else fp16\n"
+        "  updated: what weights are in where they are updated; where products need them in a\n"
+        "        lower one that can be stored, a copy in it lies beside them\n"
+        "  tf32: products round their fp32 factors to it, all else is fp32; a card multiplies in\n"
+        "        it, a processor shows what it does and is no faster by it\n"
+        "  fp8, mxfp8, ..: products round their factors to elements that share scales, attention "
+        "is\n"
+        "        as in bf16; e4m3 and e5m2 are fp8 of one kind of element. Of mxfp4, nvfp4 and\n"
+        "        mxfp6_e2m3 a processor multiplies the elements of linear layers as whole numbers\n"
+        "        where it is faster so (mpbench doctor tells); all else as what they are worth");
     print_scaled();
     puts(
         "\n\"By class\" follows `mpbench help operations`. Where nearly all is low, batch norm and "

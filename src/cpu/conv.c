@@ -112,8 +112,8 @@ static bool places_pay(const ConvProblem *problem, bool low, bool pairs) {
 
 // Where Winograd's way was measured to be faster than all others, which take so many times its
 // multiplications: `pairs` of bf16 are multiplied twice as fast as what it multiplies, and on small
-// images gradients of weights are sums of few squares, whose parts pass through memory. Those that
-// are summed by the smaller squares, with vectors of AVX-512 the library has sooner.
+// images gradients of weights are sums of few squares, whose parts pass through memory. With
+// vectors of AVX-512 the library computes sooner what is summed by the smaller squares.
 static bool winograd_pays(const Device *device, const ConvProblem *problem,
                           const ConvArrays *arrays, bool pairs) {
     const bool of_weight = problem->pass == CONV_BACKWARD_WEIGHT;

@@ -11,7 +11,8 @@
 
 typedef struct CpuState {
     CpuSimd simd;
-    bool pairs;            // bf16 is multiplied by the processor's own instructions (cpu/gains.h)
+    bool pairs;            // bf16 is multiplied by the processor's own instructions (cpu/gains.h),
+    bool wholes[2];        // and elements in blocks of 32 and of 16 as whole numbers
     struct OneDnn *onednn; // cpu/onednn.h: the library's primitives
 } CpuState;
 
@@ -25,6 +26,10 @@ static inline struct OneDnn *cpu_onednn(const Device *device) {
 
 static inline bool cpu_has_pairs(const Device *device) {
     return ((const CpuState *)device->state)->pairs;
+}
+
+static inline bool cpu_multiplies_whole(const Device *device, int block) {
+    return ((const CpuState *)device->state)->wholes[block == 16];
 }
 
 // The processor as the system names it, without the marks of trade and the doubled spaces.

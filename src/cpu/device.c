@@ -13,6 +13,7 @@
 #include "cpu/cpu.h"
 #include "cpu/denormal.h"
 #include "cpu/gains.h"
+#include "cpu/gemm_kernels.h"
 #include "cpu/kernels.h"
 #include "cpu/onednn.h"
 #include "cpu/rounded.h"
@@ -124,6 +125,13 @@ static bool can_start(int count, Error *error) {
     return true;
 }
 
+static void choose_ways(CpuState *state) {
+    static const Format of[2] = {FORMAT_MXFP4, FORMAT_NVFP4};
+    state->pairs = cpu_gain_pays(cpu_gain_of_pairs());
+    for (int i = 0; i < 2; i++)
+        state->wholes[i] = cpu_gain_of_elements(of[i]) > (state->pairs ? cpu_gain_of_pairs() : 1);
+}
+
 static bool open_cpu(Device *device, int index, int threads, Error *error) {
     if (index > 0)
         return error_fail(error, ERROR_UNAVAILABLE, "device cpu:%d: there is one cpu device, cpu",
@@ -140,7 +148,7 @@ static bool open_cpu(Device *device, int index, int threads, Error *error) {
         return error_fail(error, ERROR_MEMORY, "device cpu: no memory");
     }
     device->state = state;
-    state->pairs = cpu_gain_pays(cpu_gain_of_pairs());
+    choose_ways(state);
     cpu_find_name(device->name, sizeof device->name);
     cpu_set_level(device, isa_level());
     omp_set_dynamic(0);
@@ -202,16 +210,15 @@ static bool supports(const Device *device, OpId op, Format format) {
            (op == OP_cast && format_is_plain(format) && format != FORMAT_TF32);
 }
 
-// With tiles, an fp16 product is four of bf16: see cpu/gemm_way.h. What elements are worth is bf16.
+// With tiles, an fp16 product is four of bf16: see cpu/gemm_way.h. What is said of formats whose
+// elements are multiplied as bf16 numbers is bf16's to say.
 static double gain(const Device *device, Format format) {
-    const double bf16 = isa_has_amx() ? 5 : cpu_has_pairs(device) ? cpu_gain_of_pairs() : 1;
+    if (format == FORMAT_BF16)
+        return isa_has_amx() ? 5 : cpu_has_pairs(device) ? cpu_gain_of_pairs() : 1;
     if (format == FORMAT_FP16)
         return isa_has_amx() ? 2 : 1;
-    if (format == FORMAT_BF16)
-        return bf16;
-    if (!format_is_scaled(format))
-        return 1;
-    return isa_has_amx() ? bf16 : fmax(bf16, cpu_gain_of_elements(format));
+    return cpu_multiplies_whole(device, format_table[format].block) ? cpu_gain_of_elements(format)
+                                                                    : 1;
 }
 
 // ---- what was chosen by measuring ---------------------------------------------------------------
@@ -222,17 +229,33 @@ static void prepare(void) {
 }
 
 static const char pairs_way[] = "bf16 in pairs", plain_way[] = "bf16 in fp32";
+static const char *const whole_ways[2] = {", blocks of 32 whole", ", blocks of 16 whole"};
 
 static void ways(const Device *device, char *text, size_t size) {
-    snprintf(text, size, "%s", cpu_has_pairs(device) ? pairs_way : plain_way);
+    const CpuState *state = device->state;
+    snprintf(text, size, "%s%s%s", state->pairs ? pairs_way : plain_way,
+             state->wholes[0] ? whole_ways[0] : "", state->wholes[1] ? whole_ways[1] : "");
+}
+
+// Whether the text goes on with this, which it is then past.
+static bool goes_on(const char **text, const char *with) {
+    const size_t length = strlen(with);
+    const bool does = strncmp(*text, with, length) == 0;
+    *text += does ? length : 0;
+    return does;
 }
 
 static bool take_ways(Device *device, const char *text) {
-    bool pairs = strcmp(text, pairs_way) == 0;
-    if (pairs && isa_level() < ISA_BF16)
+    CpuState *state = device->state;
+    const bool pairs = goes_on(&text, pairs_way), plain = !pairs && goes_on(&text, plain_way);
+    const bool of_32 = goes_on(&text, whole_ways[0]), of_16 = goes_on(&text, whole_ways[1]);
+    if (*text || !(pairs || plain) || (pairs && isa_level() < ISA_BF16) ||
+        ((of_32 || of_16) && !gemm_ways_at(isa_level()).elements))
         return false;
-    ((CpuState *)device->state)->pairs = pairs;
-    return pairs || strcmp(text, plain_way) == 0;
+    state->pairs = pairs;
+    state->wholes[0] = of_32;
+    state->wholes[1] = of_16;
+    return true;
 }
 
 static const Kernel kernels[OP_COUNT] = {

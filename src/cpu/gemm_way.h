@@ -1,6 +1,6 @@
-// cpu/gemm_way.h: ways to multiply that pack for themselves. Private to cpu/gemm.c, to who fills
-// one, and their tests; gemm.c cuts products among threads and batches and asks for one part at a
-// time.
+// cpu/gemm_way.h: ways to multiply that pack for themselves. Private to cpu/gemm.c, to gains.c, to
+// who fills one, and their tests; gemm.c cuts products among threads and batches and asks for one
+// part at a time.
 //
 // On tile registers (AMX-BF16) a bf16 operand is used as it is, but its subnormals count as 0: the
 // hardware has no others. An fp16 number is exactly the sum of two bf16 numbers, so an fp16 operand
@@ -9,8 +9,8 @@
 // By elements: numbers of few bits that share a scale are whole numbers of a step, and are
 // multiplied as those, in 8 bits. Sums over what shares scales are exact, those of all are fp32.
 //
-// What neither can bear, infinity and NaN, is computed again with the vector kernels, block by
-// block.
+// What they cannot bear is left to the vector kernels, block by block: infinity and NaN, and of
+// elements also numbers whose scaled sums might overflow or vanish on the way.
 #pragma once
 
 #include "cpu/gemm_kernels.h"
@@ -33,16 +33,18 @@ extern const GemmWay gemm_elements_avxvnni, gemm_elements_avx512vnni;
 #endif
 
 // Whether numbers made so are whole ones of 8 bits: of a step that a block has, up to
-// GEMM_MOST_WHOLE.
+// GEMM_MOST_WHOLE. Steps of scales with digits of their own are looked for as those of e2m1.
 enum { GEMM_MOST_WHOLE = 63 };
 
 static inline bool gemm_blocks_are_whole(const NumberBlocks *blocks) {
+    const bool of_powers = blocks->scale == FORMAT_E8M0;
     if ((blocks->block != 32 && blocks->block != 16) ||
-        (blocks->scale != FORMAT_E8M0 && blocks->scale != FORMAT_E4M3))
+        (!of_powers && blocks->scale != FORMAT_E4M3))
         return false;
     for (int i = 0; i < 2; i++) {
         const FormatInfo *element = &format_table[blocks->element[i]];
-        if (element->largest > GEMM_MOST_WHOLE * element->smallest_subnormal)
+        if (element->largest > GEMM_MOST_WHOLE * element->smallest_subnormal ||
+            (!of_powers && blocks->element[i] != FORMAT_E2M1))
             return false;
     }
     return true;

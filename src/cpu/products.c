@@ -21,6 +21,8 @@ bool product_run(Device *device, Gemm *gemm, Error *error) {
         return product_run_summed(device, gemm, error);
     gemm->threads = device->threads;
     gemm->pairs = cpu_has_pairs(device);
+    if (!cpu_multiplies_whole(device, gemm->blocks.block))
+        gemm->blocks.block = 0;
     size_t bytes = gemm_workspace_size(gemm);
     void *workspace = NULL;
     if (bytes > 0 && !(workspace = device_workspace(device, bytes, error)))

@@ -178,7 +178,8 @@ typedef struct OpAttr {
     // Of products, device memory: what the sums are multiplied by, each where it is given, before
     // a bias is added. For backends that multiply by them (Backend.parts_scales).
     const float *times[2];
-    NumberBlocks blocks; // what both factors are made of, where that is elements with such scales
+    // Of matmul and linear: what both factors are made of, where that is elements with such scales.
+    NumberBlocks blocks;
     Int8Attr int8;
     union {
         ScalarAttr scalar;

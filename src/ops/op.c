@@ -150,7 +150,7 @@ static bool scale_factors(Engine *engine, KernelCall *call, const PreparedInputs
         if (factor->times)
             scaled->attr.times[i] = factor->times->view.data;
     }
-    if (scaled->count == 2)
+    if (scaled->count == 2 && (call->op == OP_linear || call->op == OP_matmul))
         scaled->attr.blocks = scale_blocks(&scaled->factor[0], &scaled->factor[1]);
     call->attr = &scaled->attr;
     return true;

@@ -212,8 +212,9 @@ static Tensor *round_factor(Engine *engine, OpId op, const OpAttr *attr, int i, 
     }
     own.factor.by.first = first;
     own.factor.by.dims = depth.dims;
-    factor->is_scaled = true;
-    factor->by = own.factor.by;
+    factor->block = own.factor.by.block;
+    factor->element = own.factor.by.element;
+    factor->scale = own.factor.by.scale;
     if (own.factor.by.at_random)
         own.factor.stream = engine_chances(engine, tensor_count(x));
     Tensor *worth = tensor_new(engine->device, own.out_format, x->view.ndim, call.input[0].shape,
@@ -236,7 +237,7 @@ static Tensor *round_factor(Engine *engine, OpId op, const OpAttr *attr, int i, 
 
 bool scale_factor(Engine *engine, OpId op, const OpAttr *attr, int i, Tensor *x,
                   ScaledFactor *factor, Error *error) {
-    *factor = (ScaledFactor){.is_scaled = false};
+    *factor = (ScaledFactor){.block = 0};
     factor->worth = round_factor(engine, op, attr, i, x, factor, error);
     if (!factor->worth)
         scale_clear(factor);
@@ -250,9 +251,8 @@ void scale_clear(ScaledFactor *factor) {
 }
 
 NumberBlocks scale_blocks(const ScaledFactor *a, const ScaledFactor *b) {
-    NumberBlocks blocks = {.block = 0};
-    if (a->is_scaled && b->is_scaled && a->by.block == b->by.block && a->by.scale == b->by.scale &&
-        a->worth->view.format == FORMAT_BF16 && b->worth->view.format == FORMAT_BF16)
-        blocks = (NumberBlocks){a->by.block, {a->by.element, b->by.element}, a->by.scale};
-    return blocks;
+    if (a->block != b->block || a->scale != b->scale || a->worth->view.format != FORMAT_BF16 ||
+        b->worth->view.format != FORMAT_BF16)
+        return (NumberBlocks){.block = 0};
+    return (NumberBlocks){a->block, {a->element, b->element}, a->scale};
 }

@@ -26,8 +26,8 @@ ScaledInputs scale_inputs(OpId op);
 typedef struct ScaledFactor {
     Tensor *worth; // of its elements
     Tensor *times; // a single number by which the product is multiplied besides; NULL: none
-    bool is_scaled;
-    ScaleAttr by; // where it is; the fields of the numbers' place and of their rounding say nothing
+    int block;     // so many along the depth share a scale; 0: it has no such scales
+    Format element, scale;
 } ScaledFactor;
 
 bool scale_factor(Engine *engine, OpId op, const OpAttr *attr, int i, Tensor *x,

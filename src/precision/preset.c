@@ -74,10 +74,11 @@ static const char *preset_chosen(const Device *device, char *why, size_t why_siz
     if (why_size == 0)
         return format_name(most > 1 ? more : FORMAT_FP32);
     if (most <= 1) {
-        snprintf(why, why_size,
-                 "no lower format is faster on this device; ask for %s or %s by name to see what "
-                 "they do to accuracy and memory",
-                 format_name(less), format_name(more));
+        snprintf(
+            why, why_size,
+            "neither %s nor %s is faster on this device; ask for them by name to see what they "
+            "do to accuracy and memory",
+            format_name(less), format_name(more));
         return format_name(FORMAT_FP32);
     }
     Phrase phrase = phrase_begin(why, why_size);

@@ -25,32 +25,49 @@ static void find_ways(void) {
 #endif
 }
 
+// What the other ways are asked for is counted.
+static const GemmKernels *plain;
+static int by_others; // blocks
+
+static void multiply_counted(const GemmBlock *block) {
+#pragma omp atomic
+    by_others++;
+    plain->multiply(block);
+}
+
 static void on_each_way(void (*body)(void)) {
     if (ways_count == 0)
         SKIP("this processor has no instructions for them");
+    plain = gemm_ways_at(isa_level()).plain;
+    GemmKernels counted = *plain;
+    counted.multiply = multiply_counted;
     for (int i = 0; i < ways_count; i++) {
-        ways_under_test = gemm_ways_at(isa_level());
-        ways_under_test.elements = ways_there[i];
+        ways_under_test = (GemmWays){.elements = ways_there[i], .plain = &counted};
+        by_others = 0;
         body();
     }
 }
 
+static int any_of(int count) {
+    return (int)(random_next() % (uint64_t)count);
+}
+
 static Case case_of(int turn) {
     static const int64_t sizes[] = {16, 17, 31, 33, 64, 65, 129};
-    return (Case){.rows = sizes[random_next() % 7],
-                  .columns = sizes[random_next() % 7],
-                  .depth = sizes[random_next() % 7],
+    return (Case){.rows = sizes[any_of(7)],
+                  .columns = sizes[any_of(7)],
+                  .depth = sizes[any_of(7)],
                   .a = FORMAT_BF16,
                   .b = FORMAT_BF16,
-                  .c = formats[turn % FORMATS],
-                  .a_layout = (Layout)(turn % LAYOUTS),
-                  .b_layout = (Layout)(turn / LAYOUTS % LAYOUTS),
-                  .gap = turn % 2,
-                  .accumulate = turn % 3 == 1,
-                  .bias = turn % 5 < 3,
-                  .activation = (GemmActivation)(turn % 4),
-                  .threads = 1 + turn % 2,
-                  .products = 1 + turn % 3,
+                  .c = formats[any_of(FORMATS)],
+                  .a_layout = (Layout)(turn / KINDS % LAYOUTS),
+                  .b_layout = (Layout)(turn / KINDS / LAYOUTS % LAYOUTS),
+                  .gap = any_of(2),
+                  .accumulate = any_of(3) == 0,
+                  .bias = any_of(2),
+                  .activation = (GemmActivation)any_of(GEMM_ACTIVATION_COUNT),
+                  .threads = 1 + any_of(2),
+                  .products = 1 + any_of(3),
                   .blocks = kinds[turn % KINDS]};
 }
 
@@ -70,6 +87,7 @@ static void check_cases(void) {
         CHECK(is_by_elements(&test));
         check_case(&test, run_checked);
     }
+    CHECK_INT(by_others, 0);
 }
 
 // More than is packed at once, of rows and of columns.
@@ -79,9 +97,10 @@ static void check_large(void) {
         test.rows = turn % 2 ? 40 : 400;
         test.columns = turn % 2 ? 700 : 50;
         test.depth = 1100 + turn;
-        test.products = 1;
+        test.products = test.threads = 1; // of two each has half
         check_case(&test, run_checked);
     }
+    CHECK_INT(by_others, 0);
 }
 
 static void check_whole(void) {
@@ -91,6 +110,38 @@ static void check_whole(void) {
         test.activation = GEMM_ACTIVATION_NONE;
         check_case(&test, run_checked);
     }
+    CHECK_INT(by_others, 0);
+}
+
+// Blocks whose largest number is 4, 3 or 6, with and without halves, times scales of e4m3: a step
+// is found that is exact, and so are sums.
+static void check_steps(void) {
+    static const double few[][4] = {{4, 2, 1, 0},    {4, 3, -0.5, 1.5}, {-3, 1, 1, 0},
+                                    {3, 0.5, -1, 0}, {6, -4, 3, 0.5},   {2, 1, 0, -1}};
+    enum { M = 16, N = 16, K = 64 };
+    static uint16_t a[M * K], b[K * N];
+    static float c[M * N];
+    for (int turn = 0; turn < 12; turn++) {
+        for (int i = 0; i < M * K; i++)
+            put(a, FORMAT_BF16, i, few[turn % 6][any_of(4)] * (double)(8 + (i / K + i / 16) % 8));
+        for (int i = 0; i < K * N; i++)
+            put(b, FORMAT_BF16, i, few[(turn + 1) % 6][any_of(4)] * (double)(8 + i % N / 2));
+        Gemm gemm = {.rows = M, .columns = N, .depth = K, .batch = {1, 1}, .alpha = 1};
+        gemm.a = (GemmOperand){a, FORMAT_BF16, K, 1, {0}};
+        gemm.b = (GemmOperand){b, FORMAT_BF16, N, 1, {0}};
+        gemm.c = (GemmResult){c, FORMAT_FP32, N, {0}};
+        gemm.blocks = kinds[3];
+        gemm.threads = 1;
+        run_checked(&gemm);
+        for (int i = 0; i < M * N; i++) {
+            double sum = 0;
+            for (int k = 0; k < K; k++)
+                sum += get(a, FORMAT_BF16, i / N * K + k) * get(b, FORMAT_BF16, k * N + i % N);
+            CHECK_MESSAGE((double)c[i] == sum, "turn %d: %.9g, exactly %.9g", turn, (double)c[i],
+                          sum);
+        }
+    }
+    CHECK_INT(by_others, 0);
 }
 
 static void they_agree_with_double(void) {
@@ -100,13 +151,14 @@ static void they_agree_with_double(void) {
 
 static void they_are_exact_where_sums_are(void) {
     on_each_way(check_whole);
+    on_each_way(check_steps);
 }
 
 // What cannot be packed: infinity and NaN, and numbers so large or small that scaled sums might
 // overflow or vanish on their way.
 static void check_others(void) {
     enum { M = 70, N = 67, K = 90 };
-    static const double others[] = {INFINITY, -INFINITY, NAN, 0x1p90, 0x1p-90, 0x1p-130};
+    static const double others[] = {INFINITY, -INFINITY, NAN, 0x1p90, 0x1p-70, 0x1p-90};
     static double a[M * K], b[K * N];
     for (int turn = 0; turn < 12; turn++) {
         const Format format = FORMAT_BF16;
@@ -117,9 +169,13 @@ static void check_others(void) {
             a[i] = (double)(random_next() % 4) - 1;
         for (int i = 0; i < K * N; i++)
             b[i] = (double)(random_next() % 4) - 1;
-        for (int i = 0; i < 3; i++) {
-            a[random_next() % (M * K)] = others[random_next() % 6];
-            b[random_next() % (K * N)] = others[random_next() % 6];
+        for (int i = 0; i < 3; i++) { // of the very small a whole block
+            const double x = others[any_of(6)], y = others[any_of(6)];
+            const int row = any_of(M), column = any_of(N);
+            for (int k = 0; k < (fabs(x) < 1 ? 32 : 1); k++)
+                a[row * K + k] = x;
+            for (int k = 0; k < (fabs(y) < 1 ? 32 : 1); k++)
+                b[k * N + column] = y;
         }
         gemm.a = new_operand(a, M, K, format, (Layout)(turn % 2), false, 1);
         gemm.b = new_operand(b, K, N, format, (Layout)(turn / 2 % 2), false, 1);
@@ -145,6 +201,7 @@ static void check_others(void) {
         free((void *)(uintptr_t)gemm.a.data);
         free((void *)(uintptr_t)gemm.b.data);
     }
+    CHECK(by_others > 0);
 }
 
 static void they_keep_the_class_of_what_they_cannot_multiply(void) {
@@ -170,6 +227,7 @@ static void check_threads(void) {
         run_checked(&gemm);
         CHECK(threads == 1 || memcmp(one, more, sizeof one) == 0);
     }
+    CHECK(by_others > 0);
 }
 
 static void the_same_bits_for_any_number_of_threads(void) {

@@ -404,7 +404,7 @@ static void auto_takes_what_the_device_gains_more_from(void) {
         {2, 2, "fp16", {"fp16 are about 2 times as fast", "bf16 2 times"}},
         {2, 1, "fp16", {"fp16 are about 2 times as fast", "bf16 are no faster"}},
         {1, 2, "bf16", {"bf16 are about 2 times as fast", "fp16 are no faster"}},
-        {1, 1, "fp32", {"no lower format is faster", ""}},
+        {1, 1, "fp32", {"neither bf16 nor fp16 is faster", ""}},
     };
     const Backend backend = {.gain = given_gain};
     const Device device = {.backend = &backend};

@@ -132,13 +132,14 @@ static bool take_rows(const Run *run, const RunProfile *profile, ProfileReport *
     return true;
 }
 
-// As `auto` asks, of what trains.
+// As `auto` asks, of what trains; formats whose scales are shared gain in linear layers alone.
 static void note_fastest(const Device *device, ProfileReport *report) {
     double gains[FORMAT_COUNT], most = 1;
     for (int i = 0; i < FORMAT_COUNT; i++) {
         const bool trains = findings_trains(device, (Format)i);
         gains[i] = trains ? device->backend->gain(device, (Format)i) : 0;
-        most = fmax(most, gains[i]);
+        if (!format_is_scaled((Format)i))
+            most = fmax(most, gains[i]);
     }
     for (int i = 0; i < FORMAT_COUNT; i++)
         report->is_fastest[i] = gains[i] >= most;

@@ -2,9 +2,10 @@
 // scales. See cpu/gemm_way.h.
 //
 // In a block of the depth a line's numbers are whole numbers of one step: e2m1 has 12 of them on
-// either side of 0, e2m3 60. What a step is worth is seen from the numbers themselves. A block is
-// packed as whole numbers, four to a word, and the step; of A also what has to come off its
-// products, as those of B, which the instruction takes for unsigned, are kept OFFSET too large.
+// either side of 0, e2m3 60. What a step is worth is seen from the numbers themselves. Of each
+// block its whole numbers are packed, four to a word, and the step. The instruction takes B's for
+// unsigned: they are packed OFFSET too large, and with A what that adds to each sum is packed, to
+// begin with what takes it off.
 #include <assert.h>
 #include <math.h>
 
@@ -29,9 +30,9 @@ enum {
     // Packed: columns that stay in the second-level cache while the rows pass, and those rows.
     B_BYTES = 768 << 10,
     A_BYTES = 256 << 10,
-    // Steps beyond these powers of two are left to others, so that no scaled sum overflows or
-    // vanishes which is not itself too large or too small.
-    FARTHEST_STEP = 60,
+    // Blocks whose largest number lies beyond these powers of two are left to others, so that no
+    // scaled sum overflows or vanishes which is not itself too large or too small.
+    FARTHEST = 60,
 };
 
 // ---- what is packed -----------------------------------------------------------------------------
@@ -192,16 +193,17 @@ ALWAYS_INLINE Bits largest_of(const Strip *strip, const int pairs) {
     return (Bits)vector_select((Words)(first > second), (Vector)first, (Vector)second);
 }
 
-// Where the largest number is 6, 4 or 3 of what an element is worth, that is 12, 8 or 6 steps:
-// those of which all numbers are whole ones.
+// Where scales have digits of their own, the largest number is 12, 6 or 3 steps, or 8 and fewer by
+// halves: those of which all numbers are whole ones. A step is as short as a scale is, and bf16
+// holds it.
 static Vector find_step(Strip *strip, Vector largest, int pairs) {
-    static const float most[] = {12, 8, 6};
+    static const float most[] = {12, 8};
     const Vector large = vector_all(0x1.8p23f);
     Vector found = {0};
     Words none = (Words)(largest > 0);
-    for (int i = 0; i < 3 && any(none); i++) {
+    for (int i = 0; i < 2 && any(none); i++) {
         const Vector step = largest / vector_all(most[i]), steps = vector_all(most[i]) / largest;
-        Words whole = none;
+        Words whole = none & (Words)(((Bits)step & 0xffffu) == 0);
         for (int k = 0; k < pairs; k++) {
             const Vector x = first_of(strip->pairs[k]), y = second_of(strip->pairs[k]);
             whole &= (Words)(((x * steps + large) - large) * step == x) &
@@ -228,11 +230,11 @@ ALWAYS_INLINE Words word_of(const Bits pair[2], Vector steps) {
 }
 
 // Where scales are powers of two, so are steps: what the largest number's leading digit is worth,
-// so many digits down. The scale itself may have been larger; then there are fewer numbers.
+// so many digits down. The scale may have been larger, and all numbers are then whole ones of more.
 ALWAYS_INLINE void pack_strip(Strip *strip, const int block, int digits, bool is_a) {
     const Bits largest = largest_of(strip, block / 2);
     const Words is_zero = (Words)(largest == 0);
-    const uint32_t least = (127 - FARTHEST_STEP) << 23, most = (127 + FARTHEST_STEP) << 23;
+    const uint32_t least = (127 - FARTHEST) << 23, most = (127 + FARTHEST) << 23;
     strip->others |= ~is_zero & (Words)((largest < least) | (largest >= most));
     Vector step, steps;
     if (digits > 0) {
@@ -247,7 +249,7 @@ ALWAYS_INLINE void pack_strip(Strip *strip, const int block, int digits, bool is
     steps = vector_select(is_zero, (Vector){0}, steps);
     UNROLL for (int k = 0; k < block / WORD; k++) {
         const Bits word = (Bits)word_of(&strip->pairs[2 * k], steps);
-        // From 128 too large to none at all, or to OFFSET.
+        // word_of's 128 comes off A's numbers, of B's OFFSET stays.
         strip->words[k] = (Words)(is_a ? word ^ 0x80808080u : word - 0x40404040u);
     }
     if (!is_a)

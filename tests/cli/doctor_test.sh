@@ -47,8 +47,8 @@ run bench formats --quick --json
 gain_of() { tr '}' '\n' <"$folder/out" | sed -n "s/.*\"format\":\"$1\".*\"product\":\([0-9.]*\).*/\1/p"; }
 for format in mxfp4 nvfp4; do
     a=$(gain_of $format) b=$(gain_of $than) says=not
-    [ -n "$a" ] && [ -n "$b" ] || fail "no products of $format and $than in $(head -c 200 "$folder/out")"
-    ! grep -q " $format[a-z0-9_, ]*: products alone, those of linear layers faster than in $than" "$folder/words" || says=faster
+    if [ -z "$a" ] || [ -z "$b" ]; then fail "no products of $format and $than: $(head -c 200 "$folder/out")"; fi
+    ! grep -q " ${format}[a-z0-9_, ]*: products alone, those of linear layers faster than in $than" "$folder/words" || says=faster
     case $says in
     faster) awk -v a="$a" -v b="$b" 'BEGIN { exit !(a + 0 > 1.02 * b) }' || fail "$format $a, $than $b" ;;
     *) awk -v a="$a" -v b="$b" 'BEGIN { exit !(a + 0 < 1.3 * b) }' || fail "$format $a, $than $b" ;;

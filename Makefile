@@ -81,7 +81,7 @@ ISAS_OF = $(filter $(strip \
     $(if $(filter src/number/%,$(1)),base avx2 avx512 spr,\
     $(if $(filter %/gemm_kernel.c,$(1)),base avx2 avx512 avx512bf16,\
     $(if $(filter %/gemm_pack_pairs.c,$(1)),avx512bf16,\
-    $(if $(filter %/gemm_elements.c,$(1)),avx2 avxvnni avx512 avx512vnni,\
+    $(if $(filter %/gemm_elements.c %/gemm_elements_pack.c,$(1)),avx2 avxvnni avx512 avx512vnni,\
     $(if $(filter %/int8.c,$(1)),base avx2 avxvnni avx512 avx512vnni,\
     base avx2 avx512)))))),$(ISAS))
 

@@ -56,9 +56,9 @@ done
 # Files under simd/ at the other levels: what is written for these alone.
 for level in "avx512vnni -march=x86-64-v4 -mavx512vnni" "avxvnni -march=x86-64-v3 -mavxvnni" "avx2 -march=x86-64-v3" base; do
     case $level in
-    *vnni) files='\(int8\|elements\)\.c$' without='^$' ;;
+    *vnni) files='\(int8\|elements\|elements_pack\)\.c$' without='^$' ;;
     avx2*) files='\.c$' without='pairs\.c$' ;;
-    *) files='\.c$' without='\(pairs\|elements\)\.c$' ;;
+    *) files='\.c$' without='\(pairs\|elements\|elements_pack\)\.c$' ;;
     esac
     for file in $(echo "$sources" | grep "/simd/.*$files" | grep -v "$without"); do
         # shellcheck disable=SC2086

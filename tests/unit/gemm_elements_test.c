@@ -90,14 +90,19 @@ static void check_cases(void) {
     CHECK_INT(by_others, 0);
 }
 
-// More than is packed at once, of rows and of columns.
+// More than is packed at once, of rows and of columns; and a depth that is cut where C holds sums.
 static void check_large(void) {
-    for (int turn = 0; turn < 4; turn++) {
+    for (int turn = 0; turn < 8; turn++) {
         Case test = case_of(turn);
         test.rows = turn % 2 ? 40 : 400;
         test.columns = turn % 2 ? 700 : 50;
         test.depth = 1100 + turn;
         test.products = test.threads = 1; // of two each has half
+        if (turn < 4) {
+            test.c = FORMAT_FP32;
+            test.bias = false;
+            test.activation = GEMM_ACTIVATION_NONE;
+        }
         check_case(&test, run_checked);
     }
     CHECK_INT(by_others, 0);

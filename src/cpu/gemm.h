@@ -7,11 +7,12 @@
 // instruction for pairs of them: numbers and sums below fp32's normal ones are 0 there, and the two
 // products of a pair may be summed before they meet the rest. Operands of which `blocks` says what
 // they are made of, which is believed, may be multiplied as whole numbers of 8 bits.
+//
 // The caller owns all memory, the workspace included; nothing here allocates, keeps state or fails:
 // a wrong format or a negative size is a programmer's error and asserted. Any thread may call it;
 // up to `threads` OpenMP threads work, and only where the product is worth waking them. How the sum
 // is ordered depends on the shape, never on the threads: the same input gives the same bits for the
-// same `pairs`.
+// same `pairs` and `blocks`.
 #pragma once
 
 #include <stdbool.h>

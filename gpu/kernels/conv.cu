@@ -150,7 +150,7 @@ static __device__ __forceinline__ void repair_row(const ConvArguments &a, i64 ma
 
 // A warp has a row or a few of results, as far apart as there are warps, one a lane at most: it
 // looks at those whose windows meet the padding.
-GPU_DEFINE(conv_repair) {
+GPU_DEFINE_LARGE(conv_repair) {
     enum { WARPS = THREADS / WARP };
     const ProductArguments &product = a.product;
     const i64 warps = (i64)gridDim.x * WARPS;

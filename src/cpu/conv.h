@@ -3,7 +3,7 @@
 // conv.c brings the arrays of a call into one of two forms and chooses the way; conv_columns.c
 // lays windows out as the rows of a matrix and multiplies (any format, any geometry);
 // conv_places.c multiplies the images of a batch a place at a time, without their padding;
-// conv_winograd.c, in fp32, takes fewer multiplications than 3x3 taps have;
+// conv_winograd.c, in fp32, takes fewer multiplications than 3x3 taps, and 4x4, have;
 // conv_library.c has the library of onednn.c do it (fp32; bf16 where the processor has instructions
 // for it); conv_bands.c leaves the padding out of the sums where weights are infinite or NaN.
 // Private to this folder; called on the thread that drives the device.
@@ -70,8 +70,9 @@ static inline bool winograd_takes_larger(const ConvArrays *arrays) {
     return arrays->x.format != FORMAT_FP32 || arrays->y.format != FORMAT_FP32;
 }
 
-// Whether Winograd's way is one of this problem: 3x3 taps next to each other, whole vectors of
-// channels, and no function behind that cannot be had on the way out.
+// Whether Winograd's way is one of this problem: 3x3 taps without a stride or, but for the gradient
+// of weights, 4x4 with one of two; whole vectors of channels, and no function behind that cannot be
+// had on the way out.
 bool conv_winograd_can(const ConvProblem *problem, const ConvArrays *arrays);
 // How many times fewer multiplications it takes than there are taps within the images.
 double conv_winograd_saves(const Device *device, const ConvProblem *problem,

@@ -1,7 +1,7 @@
-// Convolution with 3x3 taps by Winograd's way: a square of two by two outputs at once, of which
-// each pair of channels costs 16 multiplications in place of 36. The pixels that they see, two more
-// on a side, are turned into as many parts; of each part the squares are the rows of a product with
-// the same part of the weights; and the sums of a square are turned into its outputs:
+// Convolution by Winograd's way: a square of two by two outputs at once, of which each pair of
+// channels costs 16 multiplications in place of the 36 of 3x3 taps. The pixels that they see, two
+// more on a side, are turned into as many parts; of each part the squares are the rows of a product
+// with the same part of the weights; and the sums of a square are turned into its outputs:
 //
 //     sums[part][squares, columns] = pixels[part][squares, depth] x weights[part][depth, columns]
 //
@@ -14,6 +14,11 @@
 // rounding is little there beside the digits that these have not got. Parts of the weights are made
 // once, each thread makes those of some squares at a time, so that they stay near, and the inner
 // loops of gemm.h's product multiply.
+//
+// With 4x4 taps and a stride of two, every other tap of every other line meets every other pixel:
+// four convolutions with 2x2 taps, one a phase, of which a square costs 9 multiplications in place
+// of 16. Outputs are sums of all four, so that the depth is the channels of each; and every other
+// pixel of the input has its gradient from one of them, a product of its own.
 //
 // Parts mix pixels, and taps, that an output would not have multiplied with each other; what they
 // add falls out again, but for rounding. So an infinity could turn into NaN on the way: where a sum
@@ -30,7 +35,14 @@ enum {
     PACKED_BYTES = 19 << 18, // parts of weights: those of fewer columns at a time take no more
     SUMS_COLUMNS = 64,       // that are multiplied before sums are turned into outputs
     WEIGHTS_SQUARES = 8,     // as many cost what it takes to make parts of the weights
+    MOST_PHASES = 4,
 };
+
+// The taps that lie `step` apart, from one on, and the pixels that they meet.
+typedef struct Phase {
+    int64_t tap[2];
+    WinogradGrid seen;
+} Phase;
 
 typedef struct Winograd {
     const Device *device;
@@ -39,8 +51,11 @@ typedef struct Winograd {
     const GemmKernels *kernels;
     const View *from, *to;
     bool forward;
-    int64_t depth, columns, padding[2];
+    int64_t depth, columns;
+    Phase phase[MOST_PHASES];       // that are summed
+    int64_t phases, products, step; // products, one after the other; from tap to tap
     WinogradSquares squares;
+    WinogradGrid written;
     int64_t row, together; // words from square to square; squares
     int64_t pixels_part;   // words from part to part
     int64_t sums_part;
@@ -61,19 +76,26 @@ static float *sums_of(const Winograd *own, int thread) {
 
 // ---- weights ------------------------------------------------------------------------------------
 
-// Parts of some of the depth of one panel: [columns, steps], or where `columns` lie side by side in
-// memory, [steps, columns].
+// Parts of some of the depth of one panel, all of one phase: [columns, steps], or where `columns`
+// lie side by side in memory, [steps, columns].
 static void weights_to_parts(const Winograd *own, int64_t column, int64_t columns, int64_t step,
                              int64_t steps, float *parts) {
     const View *weight = &own->arrays->weight;
+    const int64_t channels = own->problem->channels, side = own->squares.simd->kernel;
+    const Phase *phase = &own->phase[step / own->from->shape[3]];
+    const int64_t in_phase = step % own->from->shape[3];
     const int64_t lines = own->forward ? columns : steps, length = own->forward ? steps : columns;
-    const int64_t first = own->forward ? column : step, channel = own->forward ? step : column;
+    const int64_t first = own->forward ? column : in_phase;
+    const int64_t channel = own->forward ? in_phase : column;
     for (int64_t i = 0; i < lines; i++) {
-        void *taps[WINOGRAD_TAPS];
-        for (int64_t tap = 0; tap < WINOGRAD_TAPS; tap++) {
-            const int64_t at = own->forward ? tap : WINOGRAD_TAPS - 1 - tap;
-            taps[tap] = cpu_at_mutable(
-                weight, ((first + i) * WINOGRAD_TAPS + at) * own->problem->channels + channel);
+        void *taps[WINOGRAD_MOST_TAPS];
+        for (int64_t tap = 0; tap < side * side; tap++) {
+            const int64_t at = own->forward ? tap : side * side - 1 - tap;
+            const int64_t h = phase->tap[0] + at / side * own->step;
+            const int64_t w = phase->tap[1] + at % side * own->step;
+            const int64_t line = (first + i) * own->problem->kernel[0] + h;
+            taps[tap] =
+                cpu_at_mutable(weight, (line * own->problem->kernel[1] + w) * channels + channel);
         }
         own->squares.simd->weights(weight->format, taps, length, parts + i * length,
                                    lines * length);
@@ -83,6 +105,7 @@ static void weights_to_parts(const Winograd *own, int64_t column, int64_t column
 static void pack_range(void *context, int64_t begin, int64_t end, int thread) {
     const Winograd *own = context;
     const int width = own->kernels->panel_columns;
+    const int64_t channels = own->from->shape[3]; // of a phase
     float *parts = sums_of(own, thread);
     // As much as there is room for, in whole vectors of channels.
     const int64_t most = own->sums_part / width / CPU_WINOGRAD_CHANNELS * CPU_WINOGRAD_CHANNELS;
@@ -90,7 +113,7 @@ static void pack_range(void *context, int64_t begin, int64_t end, int thread) {
         const int64_t column = own->first_column + panel * width;
         const int64_t columns = cpu_smaller(width, own->columns - column);
         for (int64_t step = 0, steps; step < own->depth; step += steps) {
-            steps = cpu_smaller(most, own->depth - step);
+            steps = cpu_smaller(most, channels - step % channels);
             weights_to_parts(own, column, columns, step, steps, parts);
             GemmWord *to = own->weights + panel * width * own->depth + step * width;
             for (int64_t part = 0; part < own->squares.parts; part++, to += own->weights_part) {
@@ -140,7 +163,8 @@ static bool finish(const Winograd *own, int64_t first, int64_t squares, int64_t 
     bool finite = true;
     for (int64_t i = 0; i < squares; i++) {
         void *pixels[WINOGRAD_MOST_OUTPUTS];
-        winograd_outputs(&own->squares, own->to, first + i, column, pixels);
+        winograd_look(&own->squares, first + i, own->squares.side, own->to, &own->written, column,
+                      pixels);
         finite =
             own->squares.simd->outputs(sums + i * SUMS_COLUMNS, own->sums_part, own->arrays->times,
                                        own->bias ? own->bias + column : NULL, clips,
@@ -151,12 +175,15 @@ static bool finish(const Winograd *own, int64_t first, int64_t squares, int64_t 
 }
 
 static void pixels_to_parts(const Winograd *own, int64_t first, int64_t squares, float *parts) {
-    for (int64_t i = 0; i < squares; i++) {
-        void *seen[WINOGRAD_MOST_PIXELS];
-        winograd_pixels(&own->squares, own->from, own->padding, first + i, seen);
-        own->squares.simd->image(own->from->format, seen, own->depth, parts + i * own->row,
-                                 own->pixels_part);
-    }
+    const int64_t channels = own->from->shape[3];
+    for (int64_t i = 0; i < squares; i++)
+        for (int64_t phase = 0; phase < own->phases; phase++) {
+            void *seen[WINOGRAD_MOST_PIXELS];
+            winograd_look(&own->squares, first + i, own->squares.seen, own->from,
+                          &own->phase[phase].seen, 0, seen);
+            own->squares.simd->image(own->from->format, seen, channels,
+                                     parts + i * own->row + phase * channels, own->pixels_part);
+        }
 }
 
 static void squares_range(void *context, int64_t begin, int64_t end, int thread) {
@@ -202,81 +229,176 @@ static void plan(Winograd *own, int workers) {
     own->weights_part = own->block * own->depth + line;
 }
 
+// How many taps lie along a side of a kernel that is computed so, of every stride-th one; 0: of
+// none.
+static int taps_along(const ConvProblem *problem) {
+    const bool is_even = problem->kernel[0] == problem->kernel[1] &&
+                         problem->stride[0] == problem->stride[1] && problem->dilation[0] == 1 &&
+                         problem->dilation[1] == 1;
+    if (is_even && problem->kernel[0] == 3 && problem->stride[0] == 1)
+        return 3;
+    return is_even && problem->kernel[0] == 4 && problem->stride[0] == 2 ? 2 : 0;
+}
+
 bool conv_winograd_can(const ConvProblem *problem, const ConvArrays *arrays) {
     enum { FEWEST = 2 * CPU_WINOGRAD_CHANNELS };
-    bool can = problem->groups == 1 && problem->channels >= FEWEST && problem->filters >= FEWEST &&
-               problem->channels % CPU_WINOGRAD_CHANNELS == 0 &&
+    const int taps = taps_along(problem);
+    bool can = taps > 0 && problem->groups == 1 && problem->channels >= FEWEST &&
+               problem->filters >= FEWEST && problem->channels % CPU_WINOGRAD_CHANNELS == 0 &&
                problem->filters % CPU_WINOGRAD_CHANNELS == 0 && problem->images > 0 &&
                (problem->activation == ACTIVATION_NONE || problem->activation == ACTIVATION_RELU) &&
-               (problem->pass != CONV_BACKWARD_WEIGHT || arrays->weight.format == FORMAT_FP32);
+               (problem->pass != CONV_BACKWARD_WEIGHT ||
+                (taps == 3 && arrays->weight.format == FORMAT_FP32));
     for (int i = 0; i < 2; i++)
-        can = can && problem->kernel[i] == WINOGRAD_KERNEL && problem->stride[i] == 1 &&
-              problem->dilation[i] == 1 && problem->padding[i] < WINOGRAD_KERNEL &&
-              problem->size[i] > 0 && problem->out_size[i] > 0;
+        can = can && problem->padding[i] < problem->kernel[i] && problem->size[i] > 0 &&
+              problem->out_size[i] > 0;
     return can;
+}
+
+const CpuWinograd *winograd_of(const Device *device, const ConvProblem *problem,
+                               const ConvArrays *arrays) {
+    const bool larger = problem->pass == CONV_BACKWARD_WEIGHT && winograd_takes_larger(arrays);
+    return &cpu_simd(device)->winograd[taps_along(problem) == 2 ? CPU_WINOGRAD_2_OF_2
+                                       : larger                 ? CPU_WINOGRAD_4_OF_3
+                                                                : CPU_WINOGRAD_2_OF_3];
 }
 
 // Of all outputs along a dimension, how many taps lie in the image.
 static int64_t taps_seen(const ConvProblem *problem, int dim) {
+    const int64_t stride = problem->stride[dim];
     int64_t count = 0;
-    for (int64_t tap = 0; tap < WINOGRAD_KERNEL; tap++) {
+    for (int64_t tap = 0; tap < problem->kernel[dim]; tap++) {
         const int64_t shift = problem->padding[dim] - tap;
-        count += product_larger(cpu_smaller(problem->out_size[dim], problem->size[dim] + shift) -
-                                    product_larger(shift, 0),
-                                0);
+        const int64_t begin = shift > 0 ? gemm_divide_up(shift, stride) : 0;
+        const int64_t last = problem->size[dim] - 1 + shift; // in pixels
+        const int64_t end = last < 0 ? 0 : last / stride + 1;
+        count += product_larger(cpu_smaller(problem->out_size[dim], end) - begin, 0);
     }
     return count;
 }
 
+// ---- phases -------------------------------------------------------------------------------------
+
+// Of a forward pass all at once: outputs lie one after the other.
+static void sum_phases(Winograd *own) {
+    const ConvProblem *problem = own->problem;
+    own->phases = own->step * own->step;
+    for (int64_t i = 0; i < own->phases; i++) {
+        Phase *phase = &own->phase[i];
+        phase->seen.step = own->step;
+        phase->tap[0] = i / own->step;
+        phase->tap[1] = i % own->step;
+        for (int dim = 0; dim < 2; dim++)
+            phase->seen.first[dim] = phase->tap[dim] - problem->padding[dim];
+    }
+    own->written = (WinogradGrid){.step = 1};
+    own->squares = winograd_squares(own->squares.simd, problem->images, problem->out_size);
+}
+
+// Of the gradient of the input one: pixel step * i + tap - padding is met by these taps, of which
+// the first by output i.
+static void take_phase(Winograd *own, int64_t which) {
+    const ConvProblem *problem = own->problem;
+    Phase *phase = &own->phase[0];
+    own->phases = 1;
+    phase->tap[0] = which / own->step;
+    phase->tap[1] = which % own->step;
+    phase->seen.step = 1;
+    own->written.step = own->step;
+    int64_t written[2];
+    for (int dim = 0; dim < 2; dim++) {
+        const int64_t before = problem->padding[dim] - phase->tap[dim];
+        const int64_t output = before > 0 ? gemm_divide_up(before, own->step) : 0;
+        own->written.first[dim] = output * own->step - before;
+        phase->seen.first[dim] = output - (own->squares.simd->kernel - 1);
+        written[dim] = product_larger(
+            gemm_divide_up(problem->size[dim] - own->written.first[dim], own->step), 0);
+    }
+    own->squares = winograd_squares(own->squares.simd, problem->images, written);
+}
+
+static void begin_product(Winograd *own, int64_t which) {
+    if (own->forward)
+        sum_phases(own);
+    else
+        take_phase(own, which);
+    own->depth = own->phases * own->from->shape[3];
+    own->columns = own->to->shape[3];
+    own->first_column = 0;
+}
+
+static Winograd winograd(const Device *device, const ConvProblem *problem,
+                         const ConvArrays *arrays) {
+    Winograd own = {.device = device,
+                    .problem = problem,
+                    .arrays = arrays,
+                    .kernels = gemm_kernels_for(FORMAT_FP32, FORMAT_FP32, false),
+                    .forward = problem->pass == CONV_FORWARD,
+                    .step = problem->stride[0],
+                    .squares = {.simd = winograd_of(device, problem, arrays)},
+                    .finite = true};
+    own.products = own.forward ? 1 : own.step * own.step;
+    own.from = own.forward ? &arrays->x : &arrays->y;
+    own.to = own.forward ? &arrays->y : &arrays->x;
+    return own;
+}
+
 double conv_winograd_saves(const Device *device, const ConvProblem *problem,
                            const ConvArrays *arrays) {
-    const View *to = problem->pass == CONV_BACKWARD_INPUT ? &arrays->x : &arrays->y;
-    const WinogradSquares squares = winograd_squares(
-        device, to, problem->pass == CONV_BACKWARD_WEIGHT && winograd_takes_larger(arrays));
     const double taps = (double)(taps_seen(problem, 0) * taps_seen(problem, 1) * problem->images);
-    return taps / (double)(squares.parts * (squares.count + WEIGHTS_SQUARES));
+    if (problem->pass == CONV_BACKWARD_WEIGHT) {
+        const WinogradSquares squares = winograd_squares(winograd_of(device, problem, arrays),
+                                                         problem->images, problem->out_size);
+        return taps / (double)(squares.parts * (squares.count + WEIGHTS_SQUARES));
+    }
+    Winograd own = winograd(device, problem, arrays);
+    double multiplied = 0;
+    for (int64_t i = 0; i < own.products; i++) {
+        begin_product(&own, i);
+        multiplied +=
+            (double)(own.phases * own.squares.parts * (own.squares.count + WEIGHTS_SQUARES));
+    }
+    return taps / multiplied;
+}
+
+static bool run_product(Device *device, Winograd *own, Error *error) {
+    const double cost = conv_cost(own->problem) / (double)own->products;
+    const double packing = (double)view_count(&own->arrays->weight) / (double)own->products;
+    const int workers = cpu_workers(device, cost);
+    plan(own, workers);
+    const View *bias = &own->arrays->bias;
+    const bool has_bias = own->forward && bias->data;
+    const size_t bias_bytes = has_bias ? cpu_line((size_t)own->columns * sizeof(float)) : 0;
+    const size_t weights =
+        cpu_line((size_t)(own->squares.parts * own->weights_part) * sizeof(GemmWord));
+    const size_t threads = own->per_thread * (size_t)workers;
+    char *memory = device_workspace(device, bias_bytes + weights + threads, error);
+    if (!memory)
+        return false;
+    if (has_bias) {
+        own->bias = (float *)(void *)memory;
+        cpu_load(device, bias->format, bias->data, own->bias, own->columns);
+    }
+    own->weights = (GemmWord *)(void *)(memory + bias_bytes);
+    own->workspace = memory + bias_bytes + weights;
+    for (; own->first_column < own->columns; own->first_column += own->block) {
+        const int64_t packed = cpu_smaller(own->block, own->columns - own->first_column);
+        cpu_parallel(device, gemm_divide_up(packed, own->kernels->panel_columns), 1,
+                     packing < cost ? packing : cost, pack_range, own);
+        cpu_parallel(device, own->squares.count, 1, cost, squares_range, own);
+    }
+    return true;
 }
 
 bool conv_winograd_run(Device *device, const ConvProblem *problem, const ConvArrays *arrays,
                        bool *finite, Error *error) {
     if (problem->pass == CONV_BACKWARD_WEIGHT)
         return conv_winograd_weight_run(device, problem, arrays, finite, error);
-    Winograd own = {.device = device,
-                    .problem = problem,
-                    .arrays = arrays,
-                    .kernels = gemm_kernels_for(FORMAT_FP32, FORMAT_FP32, false),
-                    .forward = problem->pass == CONV_FORWARD,
-                    .finite = true};
-    own.from = own.forward ? &arrays->x : &arrays->y;
-    own.to = own.forward ? &arrays->y : &arrays->x;
-    own.depth = own.from->shape[3];
-    own.columns = own.to->shape[3];
-    for (int i = 0; i < 2; i++)
-        own.padding[i] =
-            own.forward ? problem->padding[i] : WINOGRAD_KERNEL - 1 - problem->padding[i];
-    own.squares = winograd_squares(device, own.to, false);
-    const double cost = conv_cost(problem), packing = (double)view_count(&arrays->weight);
-    const int workers = cpu_workers(device, cost);
-    plan(&own, workers);
-    const bool has_bias = own.forward && arrays->bias.data;
-    const size_t bias_bytes = has_bias ? cpu_line((size_t)own.columns * sizeof(float)) : 0;
-    const size_t weights =
-        cpu_line((size_t)(own.squares.parts * own.weights_part) * sizeof(GemmWord));
-    const size_t threads = own.per_thread * (size_t)workers;
-    char *memory = device_workspace(device, bias_bytes + weights + threads, error);
-    if (!memory)
-        return false;
-    if (has_bias) {
-        own.bias = (float *)(void *)memory;
-        cpu_load(device, arrays->bias.format, arrays->bias.data, own.bias, own.columns);
-    }
-    own.weights = (GemmWord *)(void *)(memory + bias_bytes);
-    own.workspace = memory + bias_bytes + weights;
-    for (; own.first_column < own.columns; own.first_column += own.block) {
-        const int64_t packed = cpu_smaller(own.block, own.columns - own.first_column);
-        cpu_parallel(device, gemm_divide_up(packed, own.kernels->panel_columns), 1,
-                     packing < cost ? packing : cost, pack_range, &own);
-        cpu_parallel(device, own.squares.count, 1, cost, squares_range, &own);
+    Winograd own = winograd(device, problem, arrays);
+    for (int64_t i = 0; i < own.products; i++) {
+        begin_product(&own, i);
+        if (!run_product(device, &own, error))
+            return false;
     }
     *finite = own.finite;
     return true;

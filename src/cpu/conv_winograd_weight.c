@@ -9,6 +9,7 @@
 #include "cpu/products.h"
 
 enum {
+    WEIGHT_TAPS = 3 * 3,
     MOST_SQUARES = 256, // of a band
     FEWEST_SQUARES = 16,
     BAND_BYTES = 6 << 20, // of their parts, or they are fewer
@@ -21,6 +22,7 @@ typedef struct Weights {
     const ConvArrays *arrays;
     const GemmKernels *kernels;
     WinogradSquares squares;
+    WinogradGrid seen;      // of pixels
     int64_t most;           // squares of a band
     int64_t x_row, y_row;   // words from square to square
     int64_t x_part, y_part; // words from part to part
@@ -41,7 +43,7 @@ static void x_range(void *context, int64_t begin, int64_t end, int thread) {
     (void)thread;
     for (int64_t i = begin; i < end; i++) {
         void *seen[WINOGRAD_MOST_PIXELS];
-        winograd_pixels(&own->squares, x, own->problem->padding, own->first + i, seen);
+        winograd_look(&own->squares, own->first + i, own->squares.seen, x, &own->seen, 0, seen);
         own->squares.simd->image(x->format, seen, own->problem->channels, own->x + i * own->x_row,
                                  own->x_part);
     }
@@ -50,10 +52,12 @@ static void x_range(void *context, int64_t begin, int64_t end, int thread) {
 static void y_range(void *context, int64_t begin, int64_t end, int thread) {
     const Weights *own = context;
     const View *y = &own->arrays->y;
+    const WinogradGrid all = {.step = 1};
     (void)thread;
     for (int64_t i = begin; i < end; i++) {
         void *outputs[WINOGRAD_MOST_OUTPUTS];
-        winograd_outputs(&own->squares, y, own->first + i, own->first_filter, outputs);
+        winograd_look(&own->squares, own->first + i, own->squares.side, y, &all, own->first_filter,
+                      outputs);
         own->squares.simd->gradient(y->format, outputs, own->filter_count, own->y + i * own->y_row,
                                     own->y_part);
     }
@@ -96,12 +100,11 @@ static void sums_range(void *context, int64_t begin, int64_t end, int thread) {
         const int64_t channels = cpu_smaller(width, all - channel);
         multiply(own, filter, filters, channel, channels, sums);
         for (int64_t row = 0; row < filters; row++)
-            finite =
-                own->squares.simd->taps(
-                    sums + row * width, own->sums_part, times, own->first > 0,
-                    weight + (own->first_filter + filter + row) * WINOGRAD_TAPS * all + channel,
-                    all, channels) &&
-                finite;
+            finite = own->squares.simd->taps(
+                         sums + row * width, own->sums_part, times, own->first > 0,
+                         weight + (own->first_filter + filter + row) * WEIGHT_TAPS * all + channel,
+                         all, channels) &&
+                     finite;
     }
     if (!finite)
         own->finite = false;
@@ -140,7 +143,9 @@ bool conv_winograd_weight_run(Device *device, const ConvProblem *problem, const 
     Weights own = {.problem = problem,
                    .arrays = arrays,
                    .kernels = gemm_kernels_for(FORMAT_FP32, FORMAT_FP32, false),
-                   .squares = winograd_squares(device, &arrays->y, winograd_takes_larger(arrays)),
+                   .squares = winograd_squares(winograd_of(device, problem, arrays),
+                                               problem->images, problem->out_size),
+                   .seen = {{-problem->padding[0], -problem->padding[1]}, 1},
                    .finite = true};
     plan(&own);
     const double cost = conv_cost(problem);

@@ -247,23 +247,30 @@ typedef struct CpuInt8 {
                    int64_t count);
 } CpuInt8;
 
-// Winograd's way of convolving with 3x3 taps: squares of outputs, of 2x2 or, for the gradient of
-// the taps alone, of 4x4, see squares of pixels with two more on a side. These are turned into
-// parts, as many as pixels, and the taps too; products of the same parts are turned into outputs.
-// By 16 channels, in fp32 whatever is read and written. Part i of a square lies i * part numbers
-// behind the first.
-enum { CPU_WINOGRAD_CHANNELS = 16, CPU_WINOGRAD_SIZES = 2 };
+// Winograd's way of convolving with 3x3 or 2x2 taps: squares of outputs, of 2x2 or, for the
+// gradient of 3x3 taps alone, of 4x4, see squares of pixels, on a side one less more than there are
+// taps. These are turned into parts, as many as pixels, and the taps too; products of the same
+// parts are turned into outputs. By 16 channels, in fp32 whatever is read and written. Part i of a
+// square lies i * part numbers behind the first.
+enum { CPU_WINOGRAD_CHANNELS = 16 };
+
+typedef enum CpuWinogradSize {
+    CPU_WINOGRAD_2_OF_3,
+    CPU_WINOGRAD_4_OF_3,
+    CPU_WINOGRAD_2_OF_2,
+    CPU_WINOGRAD_SIZES
+} CpuWinogradSize;
 
 typedef void CpuToParts(Format format, void *const *pixels, int64_t channels, float *to,
                         int64_t part);
 
 typedef struct CpuWinograd {
-    int side; // of a square of outputs
-    // Of the pixels that a square sees, row by row; of the gradient of its outputs; of nine taps.
-    // Those that are NULL are 0.
-    CpuToParts *image, *gradient, *weights; // of 4x4 no weights, and no outputs
+    int side, kernel; // of a square of outputs, and of taps
+    // Of the pixels that a square sees, row by row; of the gradient of its outputs; of taps. Those
+    // that are NULL are 0.
+    CpuToParts *image, *gradient, *weights; // 4 of 3: no weights and outputs; 2 of 2: no gradients
     // `times` outputs, those that are not NULL, with the bias (NULL: none) and RELU where it
-    // `clips`; and `times` the gradient of nine taps, `tap` numbers apart, with what is there where
+    // `clips`; and `times` the gradient of taps, `tap` numbers apart, with what is there where
     // `add`. Whether all sums were finite.
     bool (*outputs)(const float *from, int64_t part, float times, const float *bias, bool clips,
                     Format format, void *const *pixels, int64_t channels);
@@ -283,5 +290,5 @@ typedef struct CpuSimd {
     const CpuScale *scale;
     const ConvertTable *convert;
     const CpuInt8 *int8;
-    const CpuWinograd *winograd; // CPU_WINOGRAD_SIZES, the smaller squares first
+    const CpuWinograd *winograd; // of each size
 } CpuSimd;

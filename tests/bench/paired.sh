@@ -6,7 +6,7 @@
 # MPBENCH           this build's program           (build/mpbench)
 # BENCH_SECONDS     of each long run               (1)
 # BENCH_ROUNDS      pairs                          (9)
-# BENCH_WORKLOADS   of a b c e, see workloads/     (a b c e)
+# BENCH_WORKLOADS   of a b c d e f, see workloads/ (a b c e)
 # BENCH_PRECISIONS  of fp32 bf16 fp16              (fp32 bf16 fp16)
 #
 # A line each workload, precision and clock: how long this build takes, the other being 1, and what

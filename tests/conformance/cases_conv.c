@@ -34,6 +34,7 @@ static const ConvCase conv_cases[] = {
     {70, 1, 1, 32, 40, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1},
     // Squares of outputs whose sums take fewer multiplications.
     {4, 11, 12, 32, 32, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1},
+    {6, 18, 16, 32, 32, {4, 4}, {2, 2}, {1, 1}, {1, 1}, 1},
     // As few pixels as groups.
     {1, 2, 4, 8, 8, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 8},
 };

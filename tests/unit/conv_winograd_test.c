@@ -10,7 +10,7 @@ static Device *device;
 static Error error;
 
 typedef struct Geometry {
-    int64_t images, height, width, channels, filters, padding[2];
+    int64_t images, height, width, channels, filters, padding[2], stride;
 } Geometry;
 
 static const float TIMES = 0.375f; // of which few digits are added to whole numbers
@@ -36,7 +36,9 @@ typedef struct Call {
 } Call;
 
 static Call call_of(Format format, ConvPass pass, bool whole, const Geometry *of) {
-    const int64_t out[] = {of->height + 2 * of->padding[0] - 2, of->width + 2 * of->padding[1] - 2};
+    const int64_t taps = of->stride == 1 ? 3 : 4;
+    const int64_t out[] = {(of->height + 2 * of->padding[0] - taps) / of->stride + 1,
+                           (of->width + 2 * of->padding[1] - taps) / of->stride + 1};
     const Format weights = pass == CONV_BACKWARD_WEIGHT ? FORMAT_FP32 : format;
     Call call = {
         .problem = {.images = of->images,
@@ -44,15 +46,15 @@ static Call call_of(Format format, ConvPass pass, bool whole, const Geometry *of
                     .channels = of->channels,
                     .filters = of->filters,
                     .out_size = {out[0], out[1]},
-                    .kernel = {3, 3},
-                    .stride = {1, 1},
+                    .kernel = {taps, taps},
+                    .stride = {of->stride, of->stride},
                     .padding = {of->padding[0], of->padding[1]},
                     .dilation = {1, 1},
                     .groups = 1,
                     .pass = (int32_t)pass,
                     .threads = device->threads},
         .arrays = {.x = array(format, whole, of->images, of->height, of->width, of->channels),
-                   .weight = array(weights, whole, of->filters, 3, 3, of->channels),
+                   .weight = array(weights, whole, of->filters, taps, taps, of->channels),
                    .y = array(format, whole, of->images, out[0], out[1], of->filters),
                    .times = whole ? TIMES : 1}};
     if (pass == CONV_FORWARD) {
@@ -90,15 +92,26 @@ static bool run(const Call *call) {
 }
 
 static const Geometry geometries[] = {
-    {3, 9, 8, 32, 48, {1, 1}},  // odd, and a panel that is not full
-    {5, 7, 5, 64, 80, {0, 2}},  // more columns than are summed at once
-    {70, 4, 4, 48, 32, {1, 1}}, // more squares than are multiplied at once
+    {3, 9, 8, 32, 48, {1, 1}, 1},  // odd, and a panel that is not full
+    {5, 7, 5, 64, 80, {0, 2}, 1},  // more columns than are summed at once
+    {70, 4, 4, 48, 32, {1, 1}, 1}, // more squares than are multiplied at once
     // A depth that is cut, more weights than are packed at once, squares that are not kept
     // meanwhile or are, and several bands and slices of filters.
-    {34, 3, 4, 416, 192, {2, 0}},
-    {1, 1, 1, 32, 32, {1, 1}},
+    {34, 3, 4, 416, 192, {2, 0}, 1},
+    {1, 1, 1, 32, 32, {1, 1}, 1},
+    {3, 9, 8, 32, 48, {1, 1}, 2}, // and the same with 4x4 taps and a stride
+    {5, 7, 5, 64, 80, {0, 3}, 2},
+    {70, 6, 6, 48, 32, {1, 1}, 2},
+    {34, 6, 5, 208, 192, {2, 0}, 2},
+    {2, 11, 2, 32, 32, {3, 1}, 2}, // pixels that no output sees
+    {1, 2, 2, 32, 32, {1, 1}, 2},
 };
-enum { GEOMETRIES = sizeof geometries / sizeof *geometries };
+enum { GEOMETRIES = sizeof geometries / sizeof *geometries, STRIDED = 5 };
+
+// Gradients of weights are not had with a stride.
+static bool can(const Geometry *geometry, ConvPass pass) {
+    return geometry->stride == 1 || pass != CONV_BACKWARD_WEIGHT;
+}
 
 // Sums in squares of two by two are exact; larger ones, of gradients of weights of lower formats,
 // are so but for what three does not divide.
@@ -121,6 +134,8 @@ static void it_gives_what_windows_give(void) {
     for (int threads = 1; threads <= 3; threads++) {
         CHECK(device_open("cpu", threads, &device, &error));
         for (int i = 0; i < 3 * 3 * GEOMETRIES; i++) {
+            if (!can(&geometries[i / 9], (ConvPass)(i / 3 % 3)))
+                continue;
             Call call = call_of(formats[i % 3], (ConvPass)(i / 3 % 3), true, &geometries[i / 9]);
             View *out = written(&call);
             CHECK(run(&call));
@@ -138,6 +153,8 @@ static void it_gives_what_windows_give(void) {
 
 static void threads_do_not_show(void) {
     for (int i = 0; i < 3 * GEOMETRIES; i++) {
+        if (!can(&geometries[i / 3], (ConvPass)(i % 3)))
+            continue;
         void *had = NULL;
         for (int threads = 1; threads <= 3; threads++) {
             CHECK(device_open("cpu", threads, &device, &error));
@@ -160,8 +177,11 @@ static void threads_do_not_show(void) {
 
 static void what_is_not_finite_is_told(void) {
     CHECK(device_open("cpu", 2, &device, &error));
-    for (int i = 0; i < 3 * 2; i++) {
-        Call call = call_of(FORMAT_FP32, (ConvPass)(i / 2), false, &geometries[0]);
+    for (int i = 0; i < 2 * 3 * 2; i++) {
+        const Geometry *geometry = &geometries[i / 6 ? STRIDED : 0];
+        if (!can(geometry, (ConvPass)(i / 2 % 3)))
+            continue;
+        Call call = call_of(FORMAT_FP32, (ConvPass)(i / 2 % 3), false, geometry);
         const View *read[] = {&call.arrays.x, &call.arrays.weight, &call.arrays.y};
         for (int k = 0; k < 3; k++)
             if (read[k] != written(&call)) {
@@ -176,17 +196,23 @@ static void what_is_not_finite_is_told(void) {
     device_close(device);
 }
 
+// Whether a tap lies between an output and a pixel, along one dimension.
+static bool meets(const ConvProblem *problem, int64_t output, int64_t pixel) {
+    const int64_t tap = pixel + problem->padding[0] - output * problem->stride[0];
+    return tap >= 0 && tap < problem->kernel[0];
+}
+
 // One pixel is so large that its rounding alone is more than all others: outputs that do not see it
 // stay what they are, and where these are zeros, zeros.
 static void no_output_is_made_of_what_it_does_not_see(void) {
     static const Format formats[] = {FORMAT_FP32, FORMAT_FP16, FORMAT_BF16};
-    static const Geometry geometry = {1, 12, 12, 32, 32, {1, 1}};
-    enum { AT = 5 };
+    enum { AT = 5, CHANNELS = 32 };
     CHECK(device_open("cpu", 2, &device, &error));
-    for (int i = 0; i < 2 * 2 * 3; i++) {
+    for (int i = 0; i < 2 * 2 * 2 * 3; i++) {
+        const Geometry geometry = {1, 20, 20, CHANNELS, CHANNELS, {1, 1}, 1 + i / 12};
         const Format format = formats[i % 3];
         const ConvPass pass = i / 3 % 2 ? CONV_BACKWARD_INPUT : CONV_FORWARD;
-        const double others = i / 6 ? 0 : 0x1p-10, large = 0x1.8p14;
+        const double others = i / 6 % 2 ? 0 : 0x1p-10, large = 0x1.8p14;
         Call call = call_of(format, pass, true, &geometry);
         call.problem.activation = ACTIVATION_NONE; // and the bias is all zeros
         if (call.arrays.bias.data)
@@ -194,8 +220,7 @@ static void no_output_is_made_of_what_it_does_not_see(void) {
         View *to = written(&call), *from = to == &call.arrays.y ? &call.arrays.x : &call.arrays.y;
         const size_t bytes = format_table[format].bytes;
         for (int64_t k = 0; k < view_count(from); k++) {
-            const int64_t pixel = k / geometry.channels;
-            const bool is_large = pixel == AT * geometry.width + AT;
+            const bool is_large = k / CHANNELS == AT * from->shape[2] + AT;
             // Whole numbers of digits that are all kept would hide what is lost.
             const double value = is_large ? large + (double)(8 * (k % 7)) : others;
             uint32_t bits = format_encode(format, value, OVERFLOW_TO_SPECIAL);
@@ -208,9 +233,10 @@ static void no_output_is_made_of_what_it_does_not_see(void) {
         CHECK(conv_columns_run(device, &call.problem, &call.arrays, &error));
         bool like = true;
         for (int64_t k = 0; k < view_count(to); k++) {
-            const int64_t pixel = k / geometry.channels;
-            const int64_t h = pixel / geometry.width, w = pixel % geometry.width;
-            if (h >= AT - 1 && h <= AT + 1 && w >= AT - 1 && w <= AT + 1)
+            const int64_t h = k / CHANNELS / to->shape[2], w = k / CHANNELS % to->shape[2];
+            const ConvProblem *of = &call.problem;
+            if (pass == CONV_FORWARD ? meets(of, h, AT) && meets(of, w, AT)
+                                     : meets(of, AT, h) && meets(of, AT, w))
                 continue;
             uint32_t one = 0, other = 0;
             memcpy(&one, (const char *)had + (size_t)k * bytes, bytes);
@@ -230,6 +256,8 @@ static void what_is_left_apart_multiplies_each_result_once(void) {
     static const float times = 0.3f;
     CHECK(device_open("cpu", 2, &device, &error));
     for (int i = 0; i < 3 * GEOMETRIES; i++) {
+        if (!can(&geometries[i / 3], (ConvPass)(i % 3)))
+            continue;
         Call call = call_of(FORMAT_FP32, (ConvPass)(i % 3), true, &geometries[i / 3]);
         call.problem.activation = ACTIVATION_NONE;
         if (call.arrays.bias.data)

@@ -1,5 +1,5 @@
-// cpu/simd/winograd.c: the transforms of Winograd's F(2x2, 3x3) and F(4x4, 3x3), by vectors of
-// channels.
+// cpu/simd/winograd.c: the transforms of Winograd's F(2x2, 3x3), F(4x4, 3x3) and F(2x2, 2x2), by
+// vectors of channels.
 //
 // Along one dimension, outputs y of pixels d and of three taps g are sums of products m = u * v,
 // where u are parts of the taps and v parts of the pixels. Of two outputs that is
@@ -10,11 +10,13 @@
 // and of four the same with six parts: u is the polynomial of g at 0, 1, -1, 2, -2 and infinity,
 // over what v is too large by. Along two dimensions it is done to columns and then to rows. The
 // gradient of g goes the other way round through what makes y of m and u of g, and sums v times
-// that of y in between; squares of four serve it alone.
+// that of y in between; squares of four serve it alone. Two outputs of two taps are
+//
+//     u = (g0, g0+g1, g1)    v = (d0-d1, d1, d2-d1)    y = (m0+m1, m1+m2)
 #include "cpu/simd.h"
 #include "cpu/simd/vector.h"
 
-enum { TAPS = 3, MOST_SIDE = 6 };
+enum { THREE = 3, MOST_SIDE = 6 }; // taps along a side; parts
 
 ALWAYS_INLINE Vector times(float factor, Vector a) {
     return vector_all(factor) * a;
@@ -27,8 +29,14 @@ ALWAYS_INLINE Vector plus_times(Vector sum, float factor, Vector a) {
 // ---- one line -----------------------------------------------------------------------------------
 
 // Of any line of a square, whose elements lie `step` vectors apart; in place.
-ALWAYS_INLINE void image_line(const int outputs, Vector *line, const int step) {
-    const Vector d0 = line[0], d1 = line[step], d2 = line[2 * step], d3 = line[3 * step];
+ALWAYS_INLINE void image_line(const int outputs, const int taps, Vector *line, const int step) {
+    const Vector d0 = line[0], d1 = line[step], d2 = line[2 * step];
+    if (taps == 2) {
+        line[0] = d0 - d1;
+        line[2 * step] = d2 - d1;
+        return;
+    }
+    const Vector d3 = line[3 * step];
     if (outputs == 2) {
         line[0] = d0 - d2;
         line[step] = d1 + d2;
@@ -65,15 +73,26 @@ ALWAYS_INLINE void gradient_line(const int outputs, Vector *line, const int step
     line[5 * step] = y3;
 }
 
-ALWAYS_INLINE void weight_line(Vector *line, const int step) {
+ALWAYS_INLINE void weight_line(const int taps, Vector *line, const int step) {
+    if (taps == 2) {
+        line[2 * step] = line[step];
+        line[step] = line[0] + line[step];
+        return;
+    }
     const Vector g1 = line[step], g2 = line[2 * step], outer = line[0] + g2;
     line[step] = times(0.5f, outer + g1);
     line[2 * step] = times(0.5f, outer - g1);
     line[3 * step] = g2;
 }
 
-ALWAYS_INLINE void output_line(Vector *line, const int step) {
-    const Vector m1 = line[step], m2 = line[2 * step], m3 = line[3 * step];
+ALWAYS_INLINE void output_line(const int taps, Vector *line, const int step) {
+    const Vector m1 = line[step], m2 = line[2 * step];
+    if (taps == 2) {
+        line[0] = line[0] + m1;
+        line[step] = m1 + m2;
+        return;
+    }
+    const Vector m3 = line[3 * step];
     line[0] = line[0] + m1 + m2;
     line[step] = m1 - m2 - m3;
 }
@@ -99,68 +118,72 @@ ALWAYS_INLINE void weight_gradient_line(const int outputs, Vector *line, const i
 
 typedef enum What { IMAGE, GRADIENT, WEIGHTS } What;
 
-ALWAYS_INLINE void line_of(const What what, const int outputs, Vector *line, const int step) {
+ALWAYS_INLINE void line_of(const What what, const int outputs, const int taps, Vector *line,
+                           const int step) {
     if (what == IMAGE)
-        image_line(outputs, line, step);
+        image_line(outputs, taps, line, step);
     else if (what == GRADIENT)
         gradient_line(outputs, line, step);
     else
-        weight_line(line, step);
+        weight_line(taps, line, step);
 }
 
-ALWAYS_INLINE int pixels_along(const What what, const int outputs) {
-    return what == IMAGE ? outputs + TAPS - 1 : what == GRADIENT ? outputs : TAPS;
+ALWAYS_INLINE int pixels_along(const What what, const int outputs, const int taps) {
+    return what == IMAGE ? outputs + taps - 1 : what == GRADIENT ? outputs : taps;
 }
 
 // One vector of channels of each part. `whole`: no pixel is NULL.
-ALWAYS_INLINE void to_parts(const What what, const int outputs, const Format format,
+ALWAYS_INLINE void to_parts(const What what, const int outputs, const int taps, const Format format,
                             void *const *pixels, const bool whole, int64_t at, float *to,
                             int64_t part) {
-    const int side = outputs + TAPS - 1, along = pixels_along(what, outputs);
+    const int side = outputs + taps - 1, along = pixels_along(what, outputs, taps);
     Vector square[MOST_SIDE * MOST_SIDE];
     UNROLL for (int j = 0; j < along; j++) {
         UNROLL for (int i = 0; i < along; i++) {
             const void *const pixel = pixels[i * along + j];
             square[i * side + j] = whole || pixel ? vector_load_as(pixel, format, at) : (Vector){0};
         }
-        line_of(what, outputs, &square[j], side);
+        line_of(what, outputs, taps, &square[j], side);
     }
     UNROLL for (int i = 0; i < side; i++) {
-        line_of(what, outputs, &square[i * side], 1);
+        line_of(what, outputs, taps, &square[i * side], 1);
         UNROLL for (int j = 0; j < side; j++)
             vector_store(to + (i * side + j) * part + at, square[i * side + j]);
     }
 }
 
-ALWAYS_INLINE void all_to_parts(const What what, const int outputs, const Format format,
-                                void *const *pixels, int64_t channels, float *to, int64_t part) {
-    const int along = pixels_along(what, outputs);
+ALWAYS_INLINE void all_to_parts(const What what, const int outputs, const int taps,
+                                const Format format, void *const *pixels, int64_t channels,
+                                float *to, int64_t part) {
+    const int along = pixels_along(what, outputs, taps);
     bool whole = true;
     for (int i = 0; i < along * along; i++)
         whole = whole && pixels[i];
     if (whole)
         for (int64_t at = 0; at < channels; at += LANES)
-            to_parts(what, outputs, format, pixels, true, at, to, part);
+            to_parts(what, outputs, taps, format, pixels, true, at, to, part);
     else
         for (int64_t at = 0; at < channels; at += LANES)
-            to_parts(what, outputs, format, pixels, false, at, to, part);
+            to_parts(what, outputs, taps, format, pixels, false, at, to, part);
 }
 
-#define TO_PARTS(name, what, outputs)                                                 \
-    static void name(Format format, void *const *pixels, int64_t channels, float *to, \
-                     int64_t part) {                                                  \
-        if (format == FORMAT_FP32)                                                    \
-            all_to_parts(what, outputs, FORMAT_FP32, pixels, channels, to, part);     \
-        else if (format == FORMAT_BF16)                                               \
-            all_to_parts(what, outputs, FORMAT_BF16, pixels, channels, to, part);     \
-        else                                                                          \
-            all_to_parts(what, outputs, FORMAT_FP16, pixels, channels, to, part);     \
+#define TO_PARTS(name, what, outputs, taps)                                             \
+    static void name(Format format, void *const *pixels, int64_t channels, float *to,   \
+                     int64_t part) {                                                    \
+        if (format == FORMAT_FP32)                                                      \
+            all_to_parts(what, outputs, taps, FORMAT_FP32, pixels, channels, to, part); \
+        else if (format == FORMAT_BF16)                                                 \
+            all_to_parts(what, outputs, taps, FORMAT_BF16, pixels, channels, to, part); \
+        else                                                                            \
+            all_to_parts(what, outputs, taps, FORMAT_FP16, pixels, channels, to, part); \
     }
-TO_PARTS(image_of_two, IMAGE, 2)
-TO_PARTS(gradient_of_two, GRADIENT, 2)
-TO_PARTS(weights_of_two, WEIGHTS, 2)
-TO_PARTS(image_of_four, IMAGE, 4)
-TO_PARTS(gradient_of_four, GRADIENT, 4)
+TO_PARTS(image_2_of_3, IMAGE, 2, 3)
+TO_PARTS(gradient_2_of_3, GRADIENT, 2, 3)
+TO_PARTS(weights_2_of_3, WEIGHTS, 2, 3)
+TO_PARTS(image_4_of_3, IMAGE, 4, 3)
+TO_PARTS(gradient_4_of_3, GRADIENT, 4, 3)
+TO_PARTS(image_2_of_2, IMAGE, 2, 2)
+TO_PARTS(weights_2_of_2, WEIGHTS, 2, 2)
 
 // ---- from products ------------------------------------------------------------------------------
 
@@ -174,23 +197,24 @@ ALWAYS_INLINE bool is_zero(Vector sum) {
     return zero;
 }
 
-ALWAYS_INLINE bool outputs_of(const Format format, const float *from, int64_t part,
+ALWAYS_INLINE bool outputs_of(const int taps, const Format format, const float *from, int64_t part,
                               const float factor, const float *bias, bool clips,
                               void *const *pixels, int64_t channels) {
-    enum { OUTPUTS = 2, SIDE = OUTPUTS + TAPS - 1 };
+    enum { OUTPUTS = 2, MOST = OUTPUTS + THREE - 1 };
+    const int side = OUTPUTS + taps - 1;
     const Vector zero = {0};
     Vector check = {0};
     for (int64_t at = 0; at < channels; at += LANES) {
-        Vector square[SIDE * SIDE];
-        UNROLL for (int j = 0; j < SIDE; j++) {
-            UNROLL for (int i = 0; i < SIDE; i++) square[i * SIDE + j] =
-                vector_load(from + (i * SIDE + j) * part + at);
-            output_line(&square[j], SIDE);
+        Vector square[MOST * MOST];
+        UNROLL for (int j = 0; j < side; j++) {
+            UNROLL for (int i = 0; i < side; i++) square[i * side + j] =
+                vector_load(from + (i * side + j) * part + at);
+            output_line(taps, &square[j], side);
         }
         UNROLL for (int i = 0; i < OUTPUTS; i++) {
-            output_line(&square[i * SIDE], 1);
+            output_line(taps, &square[i * side], 1);
             UNROLL for (int j = 0; j < OUTPUTS; j++) {
-                Vector value = times(factor, square[i * SIDE + j]);
+                Vector value = times(factor, square[i * side + j]);
                 if (!pixels[i * OUTPUTS + j])
                     continue;
                 check += value * zero;
@@ -207,7 +231,7 @@ ALWAYS_INLINE bool outputs_of(const Format format, const float *from, int64_t pa
 
 ALWAYS_INLINE bool taps_of(const int outputs, const float *from, int64_t part, const float factor,
                            bool add, float *to, int64_t tap, int64_t channels) {
-    const int side = outputs + TAPS - 1;
+    const int side = outputs + THREE - 1;
     const Vector zero = {0};
     Vector check = {0};
     for (int64_t at = 0; at < channels; at += LANES) {
@@ -217,10 +241,10 @@ ALWAYS_INLINE bool taps_of(const int outputs, const float *from, int64_t part, c
                 vector_load(from + (i * side + j) * part + at);
             weight_gradient_line(outputs, &square[j], side);
         }
-        UNROLL for (int i = 0; i < TAPS; i++) {
+        UNROLL for (int i = 0; i < THREE; i++) {
             weight_gradient_line(outputs, &square[i * side], 1);
-            UNROLL for (int j = 0; j < TAPS; j++) {
-                float *out = to + (i * TAPS + j) * tap + at;
+            UNROLL for (int j = 0; j < THREE; j++) {
+                float *out = to + (i * THREE + j) * tap + at;
                 Vector value = square[i * side + j];
                 if (add)
                     value += vector_load(out);
@@ -233,29 +257,45 @@ ALWAYS_INLINE bool taps_of(const int outputs, const float *from, int64_t part, c
     return is_zero(check);
 }
 
-static bool outputs_of_two(const float *from, int64_t part, float factor, const float *bias,
-                           bool clips, Format format, void *const *pixels, int64_t channels) {
-    if (format == FORMAT_FP32)
-        return outputs_of(FORMAT_FP32, from, part, factor, bias, clips, pixels, channels);
-    if (format == FORMAT_BF16)
-        return outputs_of(FORMAT_BF16, from, part, factor, bias, clips, pixels, channels);
-    return outputs_of(FORMAT_FP16, from, part, factor, bias, clips, pixels, channels);
-}
+#define OUTPUTS_OF(name, taps)                                                                     \
+    static bool name(const float *from, int64_t part, float factor, const float *bias, bool clips, \
+                     Format format, void *const *pixels, int64_t channels) {                       \
+        if (format == FORMAT_FP32)                                                                 \
+            return outputs_of(taps, FORMAT_FP32, from, part, factor, bias, clips, pixels,          \
+                              channels);                                                           \
+        if (format == FORMAT_BF16)                                                                 \
+            return outputs_of(taps, FORMAT_BF16, from, part, factor, bias, clips, pixels,          \
+                              channels);                                                           \
+        return outputs_of(taps, FORMAT_FP16, from, part, factor, bias, clips, pixels, channels);   \
+    }
+OUTPUTS_OF(outputs_2_of_3, 3)
+OUTPUTS_OF(outputs_2_of_2, 2)
 
 #define TAPS_OF(name, outputs)                                                           \
     static bool name(const float *from, int64_t part, float factor, bool add, float *to, \
                      int64_t tap, int64_t channels) {                                    \
         return taps_of(outputs, from, part, factor, add, to, tap, channels);             \
     }
-TAPS_OF(taps_of_two, 2)
-TAPS_OF(taps_of_four, 4)
+TAPS_OF(taps_2_of_3, 2)
+TAPS_OF(taps_4_of_3, 4)
 
 extern const CpuWinograd ISA_NAME(cpu_winograd)[CPU_WINOGRAD_SIZES];
 const CpuWinograd ISA_NAME(cpu_winograd)[CPU_WINOGRAD_SIZES] = {
-    {.side = 2,
-     .image = image_of_two,
-     .gradient = gradient_of_two,
-     .weights = weights_of_two,
-     .outputs = outputs_of_two,
-     .taps = taps_of_two},
-    {.side = 4, .image = image_of_four, .gradient = gradient_of_four, .taps = taps_of_four}};
+    [CPU_WINOGRAD_2_OF_3] = {.side = 2,
+                             .kernel = 3,
+                             .image = image_2_of_3,
+                             .gradient = gradient_2_of_3,
+                             .weights = weights_2_of_3,
+                             .outputs = outputs_2_of_3,
+                             .taps = taps_2_of_3},
+    [CPU_WINOGRAD_4_OF_3] = {.side = 4,
+                             .kernel = 3,
+                             .image = image_4_of_3,
+                             .gradient = gradient_4_of_3,
+                             .taps = taps_4_of_3},
+    [CPU_WINOGRAD_2_OF_2] = {.side = 2,
+                             .kernel = 2,
+                             .image = image_2_of_2,
+                             .weights = weights_2_of_2,
+                             .outputs = outputs_2_of_2},
+};

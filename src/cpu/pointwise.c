@@ -1,6 +1,7 @@
 // Point-wise kernels: everything that goes element by element, whatever the strides.
 #include "cpu/cpu.h"
 #include "cpu/kernels.h"
+#include "cpu/pointwise_table.h"
 #include "cpu/pointwise_whole.h"
 
 // Nanoseconds an element where the function itself decides: exponentials and the like.
@@ -61,18 +62,20 @@ static void unary_backward_task(void *context, int64_t begin, int64_t end, int t
     }
 }
 
-#define UNARY(name, ...)                                              \
-    KERNEL_SIGNATURE(cpu, name) {                                     \
-        (void)error;                                                  \
-        Pointwise work = pointwise_of(device, call);                  \
-        run(device, call, function_cost, unary_task, &work);          \
-        return true;                                                  \
-    }                                                                 \
-    KERNEL_SIGNATURE(cpu, name##_backward) {                          \
-        (void)error;                                                  \
-        Pointwise work = pointwise_of(device, call);                  \
-        run(device, call, function_cost, unary_backward_task, &work); \
-        return true;                                                  \
+static bool run_unary(Device *device, const KernelCall *call, CpuTask task, Error *error) {
+    Pointwise work = pointwise_of(device, call);
+    if (pointwise_is_tabled(&work, view_count(&call->output[0])))
+        return pointwise_by_table(device, call, &work, error);
+    run(device, call, function_cost, task, &work);
+    return true;
+}
+
+#define UNARY(name, ...)                                            \
+    KERNEL_SIGNATURE(cpu, name) {                                   \
+        return run_unary(device, call, unary_task, error);          \
+    }                                                               \
+    KERNEL_SIGNATURE(cpu, name##_backward) {                        \
+        return run_unary(device, call, unary_backward_task, error); \
     }
 
 // ---- two and three inputs -----------------------------------------------------------------------

@@ -39,6 +39,22 @@ static bool activation_known(Activation activation, Error *error) {
     return shape_fail(error, "activation %d is not known", (int)activation);
 }
 
+// Elements of one sample, of which the first dimension counts.
+static int64_t of_a_sample(const View *x) {
+    int64_t count = 1;
+    for (int i = 1; i < x->ndim; i++)
+        count *= x->shape[i];
+    return count;
+}
+
+static bool unlike_features(const View *x, int64_t wanted, Error *error) {
+    const char *advice = x->ndim > 2 && of_a_sample(x) == wanted
+                             ? ", as many as a sample has in all: flatten it before"
+                             : "";
+    return shape_fail(error, "input has %" PRId64 " features, weight wants %" PRId64 "%s",
+                      x->shape[x->ndim - 1], wanted, advice);
+}
+
 bool shape_linear(const KernelCall *call, View *output, Error *error) {
     static const char *const names[] = {"input", "weight"};
     if (!shape_all_floating(call, 2, names, error) ||
@@ -51,8 +67,7 @@ bool shape_linear(const KernelCall *call, View *output, Error *error) {
         return shape_fail(error, "input is a single number, weight wants %" PRId64 " features",
                           weight->shape[1]);
     if (x->shape[x->ndim - 1] != weight->shape[1])
-        return shape_fail(error, "input has %" PRId64 " features, weight wants %" PRId64,
-                          x->shape[x->ndim - 1], weight->shape[1]);
+        return unlike_features(x, weight->shape[1], error);
     if (shape_has(call, 2) &&
         (!shape_floating(call, 2, "bias", error) ||
          !shape_wants_vector(&call->input[2], "bias", weight->shape[0], "output feature", error)))

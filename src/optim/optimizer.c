@@ -127,8 +127,11 @@ Optimizer *optimizer_new(Engine *engine, const OptimizerOptions *options,
         count += groups[i].count;
     }
     if (count == 0) {
-        error_fail(error, ERROR_USAGE,
-                   "%s: no parameters; pass model:parameters(), of a model that has some", of);
+        error_fail(
+            error, ERROR_USAGE,
+            "%s: no parameters; pass model:parameters(), of a model that has some: a class's "
+            "layers are what its init puts into self",
+            of);
         return NULL;
     }
     Optimizer *optimizer = calloc(1, sizeof *optimizer);

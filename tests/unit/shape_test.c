@@ -33,6 +33,19 @@ static void a_linear_layer_names_both_sizes(void) {
     CHECK_TEXT(try.error.text, "input has 64 features, weight wants 128");
 }
 
+static void an_image_before_a_linear_layer_is_to_be_flattened(void) {
+    Try image = {0}, sequence = {0};
+    ADD(&image, FORMAT_FP32, 8, 5, 5, 4);
+    ADD(&image, FORMAT_FP32, 10, 100);
+    CHECK(!accepted(&image, OP_linear));
+    CHECK_TEXT(image.error.text, "input has 4 features, weight wants 100, as many as a sample has "
+                                 "in all: flatten it before");
+    ADD(&sequence, FORMAT_FP32, 8, 5, 4);
+    ADD(&sequence, FORMAT_FP32, 10, 100);
+    CHECK(!accepted(&sequence, OP_linear));
+    CHECK_TEXT(sequence.error.text, "input has 4 features, weight wants 100");
+}
+
 static void a_bias_may_be_absent_but_not_wrong(void) {
     Try try = {0};
     ADD(&try, FORMAT_BF16, 3, 5, 8);
@@ -120,6 +133,7 @@ static void a_reduction_keeps_what_it_should(void) {
 
 int main(void) {
     RUN_TEST(a_linear_layer_names_both_sizes);
+    RUN_TEST(an_image_before_a_linear_layer_is_to_be_flattened);
     RUN_TEST(a_bias_may_be_absent_but_not_wrong);
     RUN_TEST(attributes_out_of_range_are_named);
     RUN_TEST(sizes_that_overflow_are_refused);

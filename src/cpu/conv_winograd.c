@@ -17,8 +17,8 @@
 //
 // With 4x4 taps and a stride of two, every other tap of every other line meets every other pixel:
 // four convolutions with 2x2 taps, one a phase, of which a square costs 9 multiplications in place
-// of 16. Outputs are sums of all four, so that the depth is the channels of each; and every other
-// pixel of the input has its gradient from one of them, a product of its own.
+// of 16. Outputs are sums of all four, so that the depth is the channels of each; and each quarter
+// of the input's pixels has its gradient from one of them, by a product of its own.
 //
 // Parts mix pixels, and taps, that an output would not have multiplied with each other; what they
 // add falls out again, but for rounding. So an infinity could turn into NaN on the way: where a sum
@@ -30,11 +30,10 @@
 enum {
     FEWEST_TILES = 2, // of rows, which are squares, that are multiplied together
     MOST_TILES = 4,
-    PARTS_BYTES = 1 << 19,   // of them, or they are fewer
-    KEPT_BYTES = 5 << 20,    // of all of them, where that is so little
-    PACKED_BYTES = 19 << 18, // parts of weights: those of fewer columns at a time take no more
-    SUMS_COLUMNS = 64,       // that are multiplied before sums are turned into outputs
-    WEIGHTS_SQUARES = 8,     // as many cost what it takes to make parts of the weights
+    PARTS_BYTES = 1 << 19, // of their pixels, or they are fewer
+    KEPT_BYTES = 5 << 20,  // of parts of pixels, where all of them are so little
+    SUMS_COLUMNS = 64,     // that are multiplied before sums are turned into outputs
+    WEIGHTS_SQUARES = 8,   // as many cost what it takes to make parts of the weights
     MOST_PHASES = 4,
 };
 
@@ -48,6 +47,7 @@ typedef struct Winograd {
     const Device *device;
     const ConvProblem *problem;
     const ConvArrays *arrays;
+    const WinogradKernel *kernel;
     const GemmKernels *kernels;
     const View *from, *to;
     bool forward;
@@ -211,6 +211,11 @@ static void squares_range(void *context, int64_t begin, int64_t end, int thread)
 static void plan(Winograd *own, int workers) {
     const int64_t width = own->kernels->panel_columns, parts = own->squares.parts;
     const int64_t word = sizeof(GemmWord), line = GEMM_CACHE_LINE / word;
+    const int64_t panels = gemm_divide_up(own->columns, width);
+    const int64_t most =
+        product_larger(own->kernel->packed_bytes / (parts * own->depth * width * word), 1);
+    own->block = gemm_divide_up(panels, gemm_divide_up(panels, most)) * width;
+    own->weights_part = own->block * own->depth + line;
     // Rows and parts do not fall on the same few lines of the first-level cache.
     own->row = own->depth + line;
     const int64_t tile = own->kernels->tile_rows, square_bytes = parts * own->row * word;
@@ -218,49 +223,11 @@ static void plan(Winograd *own, int workers) {
         tile *
         cpu_smaller(product_larger(PARTS_BYTES / (square_bytes * tile), FEWEST_TILES), MOST_TILES);
     const int64_t of_worker = gemm_divide_up(own->squares.count, workers);
-    if (of_worker * workers * square_bytes <= KEPT_BYTES)
+    if (own->block < own->columns && of_worker * workers * square_bytes <= KEPT_BYTES)
         own->together = product_larger(own->together, of_worker);
     own->pixels_part = own->together * own->row + line;
     own->sums_part = own->together * SUMS_COLUMNS + line;
     own->per_thread = cpu_line((size_t)(parts * (own->pixels_part + own->sums_part) * word));
-    const int64_t panels = gemm_divide_up(own->columns, width);
-    const int64_t most = product_larger(PACKED_BYTES / (parts * own->depth * width * word), 1);
-    own->block = gemm_divide_up(panels, gemm_divide_up(panels, most)) * width;
-    own->weights_part = own->block * own->depth + line;
-}
-
-// How many taps lie along a side of a kernel that is computed so, of every stride-th one; 0: of
-// none.
-static int taps_along(const ConvProblem *problem) {
-    const bool is_even = problem->kernel[0] == problem->kernel[1] &&
-                         problem->stride[0] == problem->stride[1] && problem->dilation[0] == 1 &&
-                         problem->dilation[1] == 1;
-    if (is_even && problem->kernel[0] == 3 && problem->stride[0] == 1)
-        return 3;
-    return is_even && problem->kernel[0] == 4 && problem->stride[0] == 2 ? 2 : 0;
-}
-
-bool conv_winograd_can(const ConvProblem *problem, const ConvArrays *arrays) {
-    enum { FEWEST = 2 * CPU_WINOGRAD_CHANNELS };
-    const int taps = taps_along(problem);
-    bool can = taps > 0 && problem->groups == 1 && problem->channels >= FEWEST &&
-               problem->filters >= FEWEST && problem->channels % CPU_WINOGRAD_CHANNELS == 0 &&
-               problem->filters % CPU_WINOGRAD_CHANNELS == 0 && problem->images > 0 &&
-               (problem->activation == ACTIVATION_NONE || problem->activation == ACTIVATION_RELU) &&
-               (problem->pass != CONV_BACKWARD_WEIGHT ||
-                (taps == 3 && arrays->weight.format == FORMAT_FP32));
-    for (int i = 0; i < 2; i++)
-        can = can && problem->padding[i] < problem->kernel[i] && problem->size[i] > 0 &&
-              problem->out_size[i] > 0;
-    return can;
-}
-
-const CpuWinograd *winograd_of(const Device *device, const ConvProblem *problem,
-                               const ConvArrays *arrays) {
-    const bool larger = problem->pass == CONV_BACKWARD_WEIGHT && winograd_takes_larger(arrays);
-    return &cpu_simd(device)->winograd[taps_along(problem) == 2 ? CPU_WINOGRAD_2_OF_2
-                                       : larger                 ? CPU_WINOGRAD_4_OF_3
-                                                                : CPU_WINOGRAD_2_OF_3];
 }
 
 // Of all outputs along a dimension, how many taps lie in the image.
@@ -295,8 +262,8 @@ static void sum_phases(Winograd *own) {
     own->squares = winograd_squares(own->squares.simd, problem->images, problem->out_size);
 }
 
-// Of the gradient of the input one: pixel step * i + tap - padding is met by these taps, of which
-// the first by output i.
+// Of the gradient of the input one: pixel step * i + tap - padding is met by output i through the
+// first of its taps, by output i - 1 through the next, and so on.
 static void take_phase(Winograd *own, int64_t which) {
     const ConvProblem *problem = own->problem;
     Phase *phase = &own->phase[0];
@@ -311,8 +278,7 @@ static void take_phase(Winograd *own, int64_t which) {
         const int64_t output = before > 0 ? gemm_divide_up(before, own->step) : 0;
         own->written.first[dim] = output * own->step - before;
         phase->seen.first[dim] = output - (own->squares.simd->kernel - 1);
-        written[dim] = product_larger(
-            gemm_divide_up(problem->size[dim] - own->written.first[dim], own->step), 0);
+        written[dim] = gemm_divide_up(problem->size[dim] - own->written.first[dim], own->step);
     }
     own->squares = winograd_squares(own->squares.simd, problem->images, written);
 }
@@ -332,10 +298,11 @@ static Winograd winograd(const Device *device, const ConvProblem *problem,
     Winograd own = {.device = device,
                     .problem = problem,
                     .arrays = arrays,
+                    .kernel = winograd_kernel_of(problem),
                     .kernels = gemm_kernels_for(FORMAT_FP32, FORMAT_FP32, false),
                     .forward = problem->pass == CONV_FORWARD,
                     .step = problem->stride[0],
-                    .squares = {.simd = winograd_of(device, problem, arrays)},
+                    .squares = {.simd = winograd_transforms_of(device, problem, arrays)},
                     .finite = true};
     own.products = own.forward ? 1 : own.step * own.step;
     own.from = own.forward ? &arrays->x : &arrays->y;
@@ -347,8 +314,8 @@ double conv_winograd_saves(const Device *device, const ConvProblem *problem,
                            const ConvArrays *arrays) {
     const double taps = (double)(taps_seen(problem, 0) * taps_seen(problem, 1) * problem->images);
     if (problem->pass == CONV_BACKWARD_WEIGHT) {
-        const WinogradSquares squares = winograd_squares(winograd_of(device, problem, arrays),
-                                                         problem->images, problem->out_size);
+        const WinogradSquares squares = winograd_squares(
+            winograd_transforms_of(device, problem, arrays), problem->images, problem->out_size);
         return taps / (double)(squares.parts * (squares.count + WEIGHTS_SQUARES));
     }
     Winograd own = winograd(device, problem, arrays);
@@ -397,7 +364,8 @@ bool conv_winograd_run(Device *device, const ConvProblem *problem, const ConvArr
     Winograd own = winograd(device, problem, arrays);
     for (int64_t i = 0; i < own.products; i++) {
         begin_product(&own, i);
-        if (!run_product(device, &own, error))
+        if (own.squares.count > 0 &&
+            !run_product(device, &own, error)) // of few pixels some have none
             return false;
     }
     *finite = own.finite;

@@ -1,5 +1,6 @@
-// cpu/conv_winograd.h: the squares that both products of Winograd's way walk over. Private to
-// conv_winograd.c, which tells the way, and conv_winograd_weight.c.
+// cpu/conv_winograd.h: the kernels that Winograd's way has, and the squares that both of its
+// products walk over. Private to conv_winograd.c, which tells the way, conv_winograd_weight.c and
+// conv_winograd_kernels.c.
 //
 // The outputs of an image are cut into squares, the last of a line or column with less where their
 // number is no multiple; each sees a square of pixels with more on a side, one less than there are
@@ -37,7 +38,8 @@ typedef struct WinogradGrid {
     int64_t first[2], step;
 } WinogradGrid;
 
-// Of a square so many numbers on a side, at a channel; NULL: outside of the image.
+// Fills `pixels` with where the side x side numbers of a square lie, at a channel; NULL: outside of
+// the image.
 static inline void winograd_look(const WinogradSquares *squares, int64_t square, int64_t side,
                                  const View *view, const WinogradGrid *grid, int64_t channel,
                                  void **pixels) {
@@ -53,9 +55,21 @@ static inline void winograd_look(const WinogradSquares *squares, int64_t square,
                     : cpu_at_mutable(view, ((image * height + h) * width + w) * channels + channel);
 }
 
-// The squares that a problem is computed by, which must be one that Winograd's way can.
-const CpuWinograd *winograd_of(const Device *device, const ConvProblem *problem,
-                               const ConvArrays *arrays);
+typedef struct WinogradKernel {
+    int64_t taps, stride; // along a side
+    CpuWinogradSize squares;
+    bool has_weights; // whether their gradient is computed so
+    // Parts of weights: those of fewer columns at a time take no more. Networks with 4x4 taps hold
+    // little else in formats of 16 bits.
+    int64_t packed_bytes;
+} WinogradKernel;
+
+// NULL: Winograd's way has none like a problem's.
+const WinogradKernel *winograd_kernel_of(const ConvProblem *problem);
+
+// What turns the squares of a problem that Winograd's way can compute.
+const CpuWinograd *winograd_transforms_of(const Device *device, const ConvProblem *problem,
+                                          const ConvArrays *arrays);
 
 // conv_winograd_run's of the gradient of weights.
 bool conv_winograd_weight_run(Device *device, const ConvProblem *problem, const ConvArrays *arrays,

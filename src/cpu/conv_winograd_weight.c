@@ -143,7 +143,7 @@ bool conv_winograd_weight_run(Device *device, const ConvProblem *problem, const 
     Weights own = {.problem = problem,
                    .arrays = arrays,
                    .kernels = gemm_kernels_for(FORMAT_FP32, FORMAT_FP32, false),
-                   .squares = winograd_squares(winograd_of(device, problem, arrays),
+                   .squares = winograd_squares(winograd_transforms_of(device, problem, arrays),
                                                problem->images, problem->out_size),
                    .seen = {{-problem->padding[0], -problem->padding[1]}, 1},
                    .finite = true};

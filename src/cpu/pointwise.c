@@ -4,9 +4,6 @@
 #include "cpu/pointwise_table.h"
 #include "cpu/pointwise_whole.h"
 
-// Nanoseconds an element where the function itself decides: exponentials and the like.
-static const double function_cost = 1.0;
-
 typedef void (*Unary)(const float *x, float *y, int64_t count, float a, float b);
 typedef void (*UnaryBackward)(const float *dy, const float *saved, float *dx, int64_t count,
                               float a, float b);
@@ -31,17 +28,13 @@ static void run(const Device *device, const KernelCall *call, double cost, CpuTa
     cpu_parallel(device, count, CPU_BLOCK, (double)count * cost, task, work);
 }
 
-typedef struct Buffer {
-    _Alignas(64) float value[CPU_BLOCK];
-} Buffer;
-
 // ---- one input ----------------------------------------------------------------------------------
 
 static void unary_task(void *context, int64_t begin, int64_t end, int thread) {
     (void)thread;
     const Pointwise *work = context;
     Unary function = work->table->unary[work->op];
-    Buffer in, out;
+    PointwiseBuffer in, out;
     CPU_EACH_BLOCK(at, size, begin, end) {
         const float *x = operand_read(&work->input[0], at, size, in.value);
         function(x, result_begin(&work->output, at, out.value), size, work->a, work->b);
@@ -53,7 +46,7 @@ static void unary_backward_task(void *context, int64_t begin, int64_t end, int t
     (void)thread;
     const Pointwise *work = context;
     UnaryBackward function = work->table->unary_backward[work->op];
-    Buffer first, second, out;
+    PointwiseBuffer first, second, out;
     CPU_EACH_BLOCK(at, size, begin, end) {
         const float *dy = operand_read(&work->input[0], at, size, first.value);
         const float *saved = operand_read(&work->input[1], at, size, second.value);
@@ -66,7 +59,7 @@ static bool run_unary(Device *device, const KernelCall *call, CpuTask task, Erro
     Pointwise work = pointwise_of(device, call);
     if (pointwise_is_tabled(&work, view_count(&call->output[0])))
         return pointwise_by_table(device, call, &work, error);
-    run(device, call, function_cost, task, &work);
+    run(device, call, POINTWISE_FUNCTION, task, &work);
     return true;
 }
 
@@ -84,7 +77,7 @@ static void binary_task(void *context, int64_t begin, int64_t end, int thread) {
     (void)thread;
     const Pointwise *work = context;
     Binary function = work->table->binary[work->op];
-    Buffer left, right, out;
+    PointwiseBuffer left, right, out;
     CPU_EACH_BLOCK(at, size, begin, end) {
         const float *x = operand_read(&work->input[0], at, size, left.value);
         const float *y = operand_read(&work->input[1], at, size, right.value);
@@ -96,7 +89,7 @@ static void binary_task(void *context, int64_t begin, int64_t end, int thread) {
 static void compare_task(void *context, int64_t begin, int64_t end, int thread) {
     (void)thread;
     const Pointwise *work = context;
-    Buffer left, right;
+    PointwiseBuffer left, right;
     CPU_EACH_BLOCK(at, size, begin, end) {
         const float *x = operand_read(&work->input[0], at, size, left.value);
         const float *y = operand_read(&work->input[1], at, size, right.value);
@@ -107,7 +100,7 @@ static void compare_task(void *context, int64_t begin, int64_t end, int thread) 
 static void where_task(void *context, int64_t begin, int64_t end, int thread) {
     (void)thread;
     const Pointwise *work = context;
-    Buffer condition, left, right, out;
+    PointwiseBuffer condition, left, right, out;
     CPU_EACH_BLOCK(at, size, begin, end) {
         const float *chosen = operand_read(&work->input[0], at, size, condition.value);
         const float *x = operand_read(&work->input[1], at, size, left.value);
@@ -142,7 +135,7 @@ static void cast_task(void *context, int64_t begin, int64_t end, int thread) {
         operand_copy(input, begin, end - begin, output->data + begin * output->bytes);
         return;
     }
-    Buffer in;
+    PointwiseBuffer in;
     CPU_EACH_BLOCK(at, size, begin, end) {
         const float *x = operand_read(input, at, size, in.value);
         output->from_fp32(x, output->data + at * output->bytes, (size_t)size);
@@ -178,7 +171,7 @@ static void loss_task(void *context, int64_t begin, int64_t end, int thread) {
     (void)thread;
     const Loss *loss = context;
     const Pointwise *work = &loss->work;
-    Buffer left, right;
+    PointwiseBuffer left, right;
     for (int64_t piece = begin; piece < end; piece++) {
         int64_t first = piece * LOSS_PIECE, last = cpu_smaller(first + LOSS_PIECE, loss->count);
         double sum = 0;
@@ -200,7 +193,7 @@ static bool loss_run(Device *device, const KernelCall *call, Error *error) {
         return false;
     for (int i = 0; i < 2; i++)
         loss.work.input[i] = operand_of(device, &call->input[i], x->ndim, x->shape);
-    cpu_parallel(device, pieces, 1, (double)count * function_cost, loss_task, &loss);
+    cpu_parallel(device, pieces, 1, (double)count * POINTWISE_FUNCTION, loss_task, &loss);
     double sum = 0;
     for (int64_t i = 0; i < pieces; i++)
         sum += loss.piece[i];
@@ -212,7 +205,7 @@ static void loss_backward_task(void *context, int64_t begin, int64_t end, int th
     (void)thread;
     const Loss *loss = context;
     const Pointwise *work = &loss->work;
-    Buffer left, right, out;
+    PointwiseBuffer left, right, out;
     CPU_EACH_BLOCK(at, size, begin, end) {
         const float *x = operand_read(&work->input[1], at, size, left.value);
         const float *t = operand_read(&work->input[2], at, size, right.value);
@@ -226,7 +219,7 @@ static bool loss_backward_run(Device *device, const KernelCall *call) {
     int64_t count = view_count(&call->output[0]);
     Loss loss = {.work = pointwise_of(device, call), .count = count};
     loss.factor = (float)((double)cpu_number(device, &call->input[0]) / (double)count);
-    cpu_parallel(device, count, CPU_BLOCK, (double)count * function_cost, loss_backward_task,
+    cpu_parallel(device, count, CPU_BLOCK, (double)count * POINTWISE_FUNCTION, loss_backward_task,
                  &loss);
     return true;
 }

@@ -22,10 +22,6 @@ typedef struct Table {
     Result entry;     // for each
 } Table;
 
-typedef struct Numbers {
-    _Alignas(64) float value[CPU_BLOCK];
-} Numbers;
-
 typedef struct Bits {
     _Alignas(64) uint16_t value[CPU_BLOCK];
 } Bits;
@@ -39,8 +35,10 @@ static const Operand *looked_at(const Pointwise *work) {
 }
 
 bool pointwise_is_tabled(const Pointwise *work, int64_t count) {
-    return looked_up[work->op] != LOOKED_NO && count >= POINTWISE_FEWEST_TABLED &&
-           looked_at(work)->bytes == sizeof(uint16_t) && format_is_floating(work->output.format);
+    const bool is_entry =
+        work->output.format == FORMAT_FP32 || work->output.bytes == sizeof(uint16_t);
+    return looked_up[work->op] != LOOKED_NO && count >= POINTWISE_FEWEST_TABLED && is_entry &&
+           looked_at(work)->bytes == sizeof(uint16_t);
 }
 
 static void fill_range(void *context, int64_t begin, int64_t end, int thread) {
@@ -48,7 +46,7 @@ static void fill_range(void *context, int64_t begin, int64_t end, int thread) {
     const Table *table = context;
     const Pointwise *work = table->work;
     Bits bits;
-    Numbers x, one, y;
+    PointwiseBuffer x, one, y;
     for (int64_t i = 0; i < CPU_BLOCK; i++)
         one.value[i] = 1;
     CPU_EACH_BLOCK(at, size, begin, end) {
@@ -84,7 +82,7 @@ static void look_up(const Table *table, int64_t at, int64_t count, void *to) {
     if (table->entry.bytes == sizeof(uint16_t))
         LOOK_UP(uint16_t);
     else
-        LOOK_UP(uint32_t);
+        LOOK_UP(float);
 }
 
 static void result_range(void *context, int64_t begin, int64_t end, int thread) {
@@ -99,7 +97,7 @@ static void slope_range(void *context, int64_t begin, int64_t end, int thread) {
     (void)thread;
     const Table *table = context;
     const Pointwise *work = table->work;
-    Numbers arriving, slope, out;
+    PointwiseBuffer arriving, slope, out;
     CPU_EACH_BLOCK(at, size, begin, end) {
         const float *dy = operand_read(&work->input[0], at, size, arriving.value);
         look_up(table, at, size, slope.value);
@@ -111,16 +109,15 @@ static void slope_range(void *context, int64_t begin, int64_t end, int thread) {
 
 bool pointwise_by_table(Device *device, const KernelCall *call, const Pointwise *work,
                         Error *error) {
-    static const double entry_cost = 1.0, element_cost = 0.4; // nanoseconds
     const int64_t shape[] = {NUMBERS}, count = view_count(&call->output[0]);
-    View entries = {.format = is_slope(work) ? FORMAT_FP32 : work->output.format};
-    void *memory = device_workspace(device, NUMBERS * format_table[entries.format].bytes, error);
+    const Format format = is_slope(work) ? FORMAT_FP32 : work->output.format;
+    void *memory = device_workspace(device, NUMBERS * format_table[format].bytes, error);
     if (!memory)
         return false;
-    entries = view_dense(memory, entries.format, 1, shape);
+    const View entries = view_dense(memory, format, 1, shape);
     Table table = {.work = work, .x = looked_at(work), .entry = result_of(device, &entries)};
-    cpu_parallel(device, NUMBERS, CPU_BLOCK, NUMBERS * entry_cost, fill_range, &table);
-    cpu_parallel(device, count, CPU_BLOCK, (double)count * element_cost,
+    cpu_parallel(device, NUMBERS, CPU_BLOCK, NUMBERS * POINTWISE_FUNCTION, fill_range, &table);
+    cpu_parallel(device, count, CPU_BLOCK, (double)count * CPU_STREAM,
                  is_slope(work) ? slope_range : result_range, &table);
     return true;
 }

@@ -4,9 +4,9 @@
 // numbers and the function takes long. Private to cpu/pointwise.c and its tests.
 #pragma once
 
-#include "cpu/pointwise_whole.h"
+#include "cpu/pointwise.h"
 
-// Of so few elements none is made.
+// Of fewer elements no table is made.
 enum { POINTWISE_FEWEST_TABLED = 1 << 18 };
 
 bool pointwise_is_tabled(const Pointwise *work, int64_t count);

@@ -2,15 +2,7 @@
 // would lose the digits past 2^24. Private to cpu/pointwise.c, whose work these are tasks of.
 #pragma once
 
-#include "cpu/cpu.h"
-
-typedef struct Pointwise {
-    const CpuPointwise *table;
-    OpId op;
-    Operand input[3];
-    Result output;
-    float a, b;
-} Pointwise;
+#include "cpu/pointwise.h"
 
 // Whether inputs `first` and the next are whole numbers, and so the output.
 bool pointwise_is_whole(const Pointwise *work, int first);

@@ -248,9 +248,9 @@ typedef struct CpuInt8 {
 } CpuInt8;
 
 // Winograd's way of convolving with 3x3 or 2x2 taps: squares of outputs, of 2x2 or, for the
-// gradient of 3x3 taps alone, of 4x4, see squares of pixels, on a side one less more than there are
-// taps. These are turned into parts, as many as pixels, and the taps too; products of the same
-// parts are turned into outputs. By 16 channels, in fp32 whatever is read and written. Part i of a
+// gradient of 3x3 taps alone, of 4x4, see squares of pixels, side + kernel - 1 on a side. These are
+// turned into parts, as many as pixels, and the taps too; products of the same parts are turned
+// into outputs. By 16 channels, in fp32 whatever is read and written. Part i of a
 // square lies i * part numbers behind the first.
 enum { CPU_WINOGRAD_CHANNELS = 16 };
 
@@ -268,10 +268,10 @@ typedef struct CpuWinograd {
     int side, kernel; // of a square of outputs, and of taps
     // Of the pixels that a square sees, row by row; of the gradient of its outputs; of taps. Those
     // that are NULL are 0.
-    CpuToParts *image, *gradient, *weights; // 4 of 3: no weights and outputs; 2 of 2: no gradients
+    CpuToParts *image, *gradient, *weights; // 4 of 3 has no `weights`, 2 of 2 no `gradient`
     // `times` outputs, those that are not NULL, with the bias (NULL: none) and RELU where it
     // `clips`; and `times` the gradient of taps, `tap` numbers apart, with what is there where
-    // `add`. Whether all sums were finite.
+    // `add`. Whether all sums were finite. 4 of 3 has no `outputs`, 2 of 2 no `taps`.
     bool (*outputs)(const float *from, int64_t part, float times, const float *bias, bool clips,
                     Format format, void *const *pixels, int64_t channels);
     bool (*taps)(const float *from, int64_t part, float times, bool add, float *to, int64_t tap,

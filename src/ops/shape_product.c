@@ -49,7 +49,7 @@ static int64_t of_a_sample(const View *x) {
 
 static bool unlike_features(const View *x, int64_t wanted, Error *error) {
     const char *advice = x->ndim > 2 && of_a_sample(x) == wanted
-                             ? ", as many as a sample has in all: flatten it before"
+                             ? ", as many as a sample has in all: flatten the input first"
                              : "";
     return shape_fail(error, "input has %" PRId64 " features, weight wants %" PRId64 "%s",
                       x->shape[x->ndim - 1], wanted, advice);

@@ -40,7 +40,9 @@ WeightAverage *weight_average_new(Engine *engine, Tensor *const *parameters, int
         return NULL;
     }
     if (count <= 0) {
-        error_fail(error, ERROR_USAGE, "EMA: no parameters; pass a model that has some");
+        error_fail(error, ERROR_USAGE,
+                   "EMA: no parameters; pass a model that has some: a class's layers are what its "
+                   "init puts into self");
         return NULL;
     }
     WeightAverage *average = calloc(1, sizeof *average);

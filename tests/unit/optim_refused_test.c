@@ -51,7 +51,9 @@ static void what_cannot_work_is_refused_by_name(void) {
     REFUSED(optimizer_new(engine, &options, &group, 1, &error), "fc.weight was given twice");
     group = (OptimizerGroup){twice, 1, NAN, 0};
     REFUSED(optimizer_new(engine, &options, &group, 1, &error), "lr of group 1");
-    REFUSED(optimizer_new(engine, &options, &group, 0, &error), "no parameters");
+    REFUSED(optimizer_new(engine, &options, &group, 0, &error),
+            "no parameters; pass model:parameters(), of a model that has some: a class's layers "
+            "are what its init puts into self");
     Optimizer *optimizer = sgd(weight, 0.1);
     REFUSED(optimizer_step(optimizer, &error), "no gradient was recorded: call :backward()");
     optimizer_free(optimizer);

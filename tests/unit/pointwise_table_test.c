@@ -83,7 +83,27 @@ static void a_table_has_the_bits_of_the_function(void) {
     end(&all);
 }
 
-// Lines lie apart: numbers are gathered first.
+static bool is_tabled(OpId op, Format format, Format out, int64_t count) {
+    uint32_t number = 0;
+    const View x = vector(&number, format, 1), y = vector(&number, out, 1);
+    Pointwise work = {.op = op, .output = result_of(device, &y)};
+    work.input[0] = work.input[1] = operand_of(device, &x, 1, x.shape);
+    return pointwise_is_tabled(&work, count);
+}
+
+static void what_is_worth_a_table_has_one(void) {
+    static const OpId ops[] = {OP_gelu, OP_gelu_backward, OP_tanh, OP_silu_backward};
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+        CHECK(is_tabled(ops[i], FORMAT_BF16, FORMAT_BF16, COUNT));
+        CHECK(is_tabled(ops[i], FORMAT_FP16, FORMAT_FP32, COUNT));
+        CHECK(!is_tabled(ops[i], FORMAT_BF16, FORMAT_BF16, PIECE));
+        CHECK(!is_tabled(ops[i], FORMAT_FP32, FORMAT_BF16, COUNT));
+    }
+    CHECK(!is_tabled(OP_relu, FORMAT_BF16, FORMAT_BF16, COUNT));
+    CHECK(!is_tabled(OP_tanh_backward, FORMAT_BF16, FORMAT_BF16, COUNT)); // of y, not dy times one
+}
+
+// Lines lie apart: numbers are gathered first. What arrives has another format.
 static void numbers_need_not_lie_together(void) {
     enum { ROWS = 514, COLUMNS = 512 };
     Numbers16 all = begin();
@@ -91,6 +111,28 @@ static void numbers_need_not_lie_together(void) {
     turned.stride[0] = 1;
     turned.stride[1] = COLUMNS;
     CHECK(ROWS * COLUMNS >= POINTWISE_FEWEST_TABLED);
+    float *dy = numbers(ROWS * COLUMNS), *tabled = numbers(ROWS * COLUMNS),
+          *plain = numbers(COLUMNS);
+    draw(dy, ROWS * COLUMNS, 3);
+    View turned_dy = matrix(dy, FORMAT_FP32, COLUMNS, ROWS);
+    turned_dy.stride[0] = 1;
+    turned_dy.stride[1] = COLUMNS;
+    run((KernelCall){.op = OP_gelu_backward,
+                     .input = {turned_dy, turned},
+                     .output = {matrix(tabled, FORMAT_FP32, COLUMNS, ROWS)}});
+    bool slopes_are_same = true;
+    for (int64_t row = 0; row < ROWS; row++) {
+        run((KernelCall){.op = OP_gelu_backward,
+                         .input = {vector(dy + row * COLUMNS, FORMAT_FP32, COLUMNS),
+                                   piece(all.x, FORMAT_BF16, row * COLUMNS, COLUMNS)},
+                         .output = {vector(plain, FORMAT_FP32, COLUMNS)}});
+        for (int64_t column = 0; column < COLUMNS; column++) {
+            const float is = tabled[column * ROWS + row], was = plain[column];
+            slopes_are_same = slopes_are_same && (is == was || (isnan(is) && isnan(was)));
+        }
+    }
+    CHECK(slopes_are_same);
+    give(dy), give(tabled), give(plain);
     uint16_t *gelu = all.by_table, *dense = all.by_function;
     run((KernelCall){
         .op = OP_gelu, .input = {turned}, .output = {matrix(gelu, FORMAT_BF16, COLUMNS, ROWS)}});
@@ -111,6 +153,7 @@ int main(void) {
         return 1;
     while (cpu_next_level()) {
         AT_LEVEL(a_table_has_the_bits_of_the_function);
+        AT_LEVEL(what_is_worth_a_table_has_one);
         AT_LEVEL(numbers_need_not_lie_together);
     }
     return cpu_test_end();

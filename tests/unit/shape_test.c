@@ -39,7 +39,7 @@ static void an_image_before_a_linear_layer_is_to_be_flattened(void) {
     ADD(&image, FORMAT_FP32, 10, 100);
     CHECK(!accepted(&image, OP_linear));
     CHECK_TEXT(image.error.text, "input has 4 features, weight wants 100, as many as a sample has "
-                                 "in all: flatten it before");
+                                 "in all: flatten the input first");
     ADD(&sequence, FORMAT_FP32, 8, 5, 4);
     ADD(&sequence, FORMAT_FP32, 10, 100);
     CHECK(!accepted(&sequence, OP_linear));

@@ -16,7 +16,10 @@
 #include "cpu/simd.h"
 #include "cpu/simd/vector.h"
 
-enum { THREE = 3, MOST_SIDE = 6 }; // taps along a side; parts
+enum {
+    MOST_TAPS = 3, // along a side
+    MOST_SIDE = 6, // parts
+};
 
 ALWAYS_INLINE Vector times(float factor, Vector a) {
     return vector_all(factor) * a;
@@ -200,7 +203,7 @@ ALWAYS_INLINE bool is_zero(Vector sum) {
 ALWAYS_INLINE bool outputs_of(const int taps, const Format format, const float *from, int64_t part,
                               const float factor, const float *bias, bool clips,
                               void *const *pixels, int64_t channels) {
-    enum { OUTPUTS = 2, MOST = OUTPUTS + THREE - 1 };
+    enum { OUTPUTS = 2, MOST = OUTPUTS + MOST_TAPS - 1 };
     const int side = OUTPUTS + taps - 1;
     const Vector zero = {0};
     Vector check = {0};
@@ -231,7 +234,7 @@ ALWAYS_INLINE bool outputs_of(const int taps, const Format format, const float *
 
 ALWAYS_INLINE bool taps_of(const int outputs, const float *from, int64_t part, const float factor,
                            bool add, float *to, int64_t tap, int64_t channels) {
-    const int side = outputs + THREE - 1;
+    const int side = outputs + MOST_TAPS - 1;
     const Vector zero = {0};
     Vector check = {0};
     for (int64_t at = 0; at < channels; at += LANES) {
@@ -241,10 +244,10 @@ ALWAYS_INLINE bool taps_of(const int outputs, const float *from, int64_t part, c
                 vector_load(from + (i * side + j) * part + at);
             weight_gradient_line(outputs, &square[j], side);
         }
-        UNROLL for (int i = 0; i < THREE; i++) {
+        UNROLL for (int i = 0; i < MOST_TAPS; i++) {
             weight_gradient_line(outputs, &square[i * side], 1);
-            UNROLL for (int j = 0; j < THREE; j++) {
-                float *out = to + (i * THREE + j) * tap + at;
+            UNROLL for (int j = 0; j < MOST_TAPS; j++) {
+                float *out = to + (i * MOST_TAPS + j) * tap + at;
                 Vector value = square[i * side + j];
                 if (add)
                     value += vector_load(out);

@@ -133,14 +133,13 @@ if command -v sqlite3 >/dev/null 2>&1; then
     {
         echo "BEGIN IMMEDIATE; INSERT INTO checkpoints (run, segment, step, created_ms, why, bytes, hash, file)
             VALUES (1, 0, 85, 1700000000000, 'asked', 11, '', '1/85.safetensors');"
-        : >"$folder/locked"
+        echo ".shell touch '$folder/locked'" # once it holds the lock, and not before
         sleep 0.7
         echo "COMMIT;"
     } | sqlite3 "$MPBENCH_DB" &
     worker=$!
     workers="$workers $worker"
     wait_until 5 test -e "$folder/locked"
-    sleep 0.2
     run gc
     expect_status 0
     wait "$worker"

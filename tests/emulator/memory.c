@@ -114,9 +114,13 @@ bool emulator_memory_is_device(const void *at) {
 static bool reserve_range(void) {
     size_t bytes = emulator_settings.addresses, least = 2 * (size_t)emulator_settings.memory;
     bytes = round_up(bytes < least ? least : bytes, GROWTH);
-    void *range = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    unsigned char *range =
+        mmap(NULL, bytes + GROWTH, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (range == MAP_FAILED)
         return false;
+    range = (unsigned char *)round_up((uintptr_t)range, GROWTH);
+    if (emulator_settings.protect) // at each call, page by page: of large ones there are few
+        madvise(range, bytes, MADV_HUGEPAGE);
     heap = fresh = grown = range;
     heap_end = heap + bytes;
     return true;

@@ -2,8 +2,12 @@
 #include "cpu/conv_winograd.h"
 
 static const WinogradKernel kernels[] = {
-    {3, 1, CPU_WINOGRAD_2_OF_3, true, 19 << 18},
-    {4, 2, CPU_WINOGRAD_2_OF_2, false, 5 << 18},
+    {.taps = 3,
+     .stride = 1,
+     .squares = CPU_WINOGRAD_2_OF_3,
+     .has_weights = true,
+     .packed_bytes = 19 << 18},
+    {.taps = 4, .stride = 2, .squares = CPU_WINOGRAD_2_OF_2, .packed_bytes = 5 << 18},
 };
 
 const WinogradKernel *winograd_kernel_of(const ConvProblem *problem) {

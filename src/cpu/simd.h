@@ -250,8 +250,8 @@ typedef struct CpuInt8 {
 // Winograd's way of convolving with 3x3 or 2x2 taps: squares of outputs, of 2x2 or, for the
 // gradient of 3x3 taps alone, of 4x4, see squares of pixels, side + kernel - 1 on a side. These are
 // turned into parts, as many as pixels, and the taps too; products of the same parts are turned
-// into outputs. By 16 channels, in fp32 whatever is read and written. Part i of a
-// square lies i * part numbers behind the first.
+// into outputs. By 16 channels, in fp32 whatever is read and written. Part i of a square lies
+// i * part numbers behind the first.
 enum { CPU_WINOGRAD_CHANNELS = 16 };
 
 typedef enum CpuWinogradSize {

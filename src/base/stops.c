@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <time.h>
 
 // A signal handler has no other way to reach those who hold something.
@@ -53,4 +52,8 @@ void stops_hold(void) {
 void stops_let(void) {
     if (atomic_fetch_sub(&held, 1) == 1 && atomic_load(&is_wanted))
         stop_now();
+}
+
+bool stops_are_wanted(void) {
+    return atomic_load(&is_wanted);
 }

@@ -6,6 +6,8 @@
 // cannot be put off. Any thread; nothing here allocates or fails.
 #pragma once
 
+#include <stdbool.h>
+
 // From here on. Leaves it alone where whoever started us ignores it.
 void stops_put_off(void);
 
@@ -13,3 +15,5 @@ void stops_put_off(void);
 // begins, or after it ends, and returns once that goes on.
 void stops_hold(void);
 void stops_let(void);
+// Whether stops_let will stop the process: who has others to stop with it does so in between.
+bool stops_are_wanted(void);

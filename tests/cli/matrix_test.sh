@@ -245,6 +245,34 @@ run ls status:stopped endless
 [ "$(grep -c '^ *[0-9]' "$folder/out")" -eq 4 ] || fail "four stopped runs were expected: $(tail -n 2 "$folder/out")"
 end
 
+# The terminal's stop reaches the matrix alone: its runs have groups of their own.
+begin "a matrix that is stopped by Ctrl-Z stops its runs, and goes on with them"
+"$mpbench" matrix "$folder/endless.lua" --seeds 2 --workers 2 --threads 2 --steps 1000000000 --quiet >/dev/null 2>&1 &
+leader=$!
+workers="$workers $leader"
+wait_until 10 is_running endless 2 || fail "it did not begin"
+stand_still() { # COUNT: so many of its runs
+    still=0
+    for run in $(pgrep -P "$leader"); do
+        [ "$(cut -d ' ' -f 3 "/proc/$run/stat")" != T ] || still=$((still + 1))
+    done
+    [ "$still" -eq "$1" ]
+}
+is_stopped() { [ "$(cut -d ' ' -f 3 "/proc/$leader/stat")" = T ]; }
+for turn in 1 2 3; do
+    kill -TSTP "$leader"
+    wait_until 5 is_stopped || fail "turn $turn: it goes on"
+    stand_still 2 || fail "turn $turn: $still of 2 runs stand still"
+    kill -CONT "$leader"
+    wait_until 5 stand_still 0 || fail "turn $turn: its runs do not go on"
+done
+kill -TSTP "$leader"
+wait_until 5 is_stopped || fail "it goes on"
+kill -KILL "$leader"
+wait "$leader"
+wait_until 10 is_running endless 0 || fail "killed while it stood still, it leaves runs behind"
+end
+
 begin "a matrix says that its seeds change nothing, of one group too"
 cat >"$folder/fixed.lua" <<'LUA'
 local mp = require "mp"

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/stops.h"
 #include "cli/claims/claims.h"
 #include "cli/train/child.h"
 
@@ -21,11 +22,14 @@ void claim_tag(ClaimTrial trial, char tag[CLAIM_TAG_SIZE]) {
 static int wait_for(pid_t child, int *passed_on) {
     const struct timespec pause = {.tv_nsec = 10 * 1000 * 1000};
     int status = 0;
+    stops_hold(); // until it has been stopped, too
     while (waitpid(child, &status, WNOHANG) == 0) {
         for (; *passed_on < child_signals(); ++*passed_on)
             kill(child, run_stop_requested());
+        child_heed_stop(&child, 1);
         nanosleep(&pause, NULL);
     }
+    stops_let();
     return status;
 }
 

@@ -4,8 +4,11 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/stops.h"
 #include "run/run.h"
 
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
@@ -39,6 +42,34 @@ void child_catch_signals(void) {
 
 int child_signals(void) {
     return signal_count;
+}
+
+// Whether it stands still or has ended; whoever waits for its end still learns of that.
+static bool stands_still(pid_t process) {
+    siginfo_t info = {.si_pid = 0};
+    return waitid(P_PID, (id_t)process, &info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT) != 0 ||
+           info.si_pid == process;
+}
+
+static void send_all(const pid_t *processes, int count, int number) {
+    for (int i = 0; i < count; i++)
+        kill(processes[i], number);
+}
+
+// One that is told to go on before it stood still would stop afterwards, and wait for ever.
+void child_heed_stop(const pid_t *processes, int count) {
+    enum { MOST_TURNS = 200 };
+    const struct timespec turn = {.tv_nsec = 10 * 1000 * 1000};
+    if (!stops_are_wanted())
+        return;
+    send_all(processes, count, SIGTSTP);
+    int turns = 0;
+    for (int i = 0; i < count; i++)
+        for (; turns < MOST_TURNS && !stands_still(processes[i]); turns++)
+            nanosleep(&turn, NULL);
+    stops_let(); // here we stop
+    send_all(processes, count, SIGCONT);
+    stops_hold();
 }
 
 bool child_start(char *const *arguments, pid_t *process, Error *error) {

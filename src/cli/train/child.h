@@ -19,3 +19,7 @@ int child_signals(void); // how many came
 // `arguments` are those of main, ended by NULL. The process is set before a signal can be taken: it
 // is among those that signals are passed on to from the start.
 bool child_start(char *const *arguments, pid_t *process, Error *error) MUST_CHECK;
+
+// Where Ctrl-Z was pressed: stops these first, which the terminal does not reach, then us, and has
+// them go on with us. Between stops_hold and stops_let, once a turn of the loop that waits.
+void child_heed_stop(const pid_t *processes, int count);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/stops.h"
 #include "cli/experiments.h"
 #include "cli/history/compare.h"
 #include "cli/history/history.h"
@@ -74,10 +75,24 @@ static void reap(const Cli *cli, Matrix *matrix) {
         }
 }
 
-static void pass_on(const Matrix *matrix, int number) {
+static int fill_running(const Matrix *matrix, pid_t processes[MATRIX_MOST_CELLS]) {
+    int count = 0;
     for (int i = 0; i < matrix->cell_count; i++)
         if (matrix->cells[i].state == CELL_RUNNING)
-            kill(matrix->cells[i].process, number);
+            processes[count++] = matrix->cells[i].process;
+    return count;
+}
+
+static void pass_on(const Matrix *matrix, int number) {
+    pid_t processes[MATRIX_MOST_CELLS];
+    const int count = fill_running(matrix, processes);
+    for (int i = 0; i < count; i++)
+        kill(processes[i], number);
+}
+
+static void heed_stop(const Matrix *matrix) {
+    pid_t processes[MATRIX_MOST_CELLS];
+    child_heed_stop(processes, fill_running(matrix, processes));
 }
 
 static bool start_next(const Cli *cli, Matrix *matrix, Error *error) {
@@ -101,8 +116,7 @@ static bool check_refused(const Matrix *matrix, Error *error) {
                       "started");
 }
 
-// Runs all that is missing, so many at once.
-static bool run_cells(const Cli *cli, Matrix *matrix, Error *error) {
+static bool run_in_turn(const Cli *cli, Matrix *matrix, Error *error) {
     const struct timespec pause = {.tv_nsec = 10 * 1000 * 1000};
     bool done = true, is_told = false; // of a failure
     int passed_on = 0;
@@ -123,7 +137,16 @@ static bool run_cells(const Cli *cli, Matrix *matrix, Error *error) {
         }
         nanosleep(&pause, NULL);
         reap(cli, matrix);
+        heed_stop(matrix);
     }
+}
+
+// Runs all that is missing, so many at once.
+static bool run_cells(const Cli *cli, Matrix *matrix, Error *error) {
+    stops_hold(); // until the runs have been stopped, too
+    bool done = run_in_turn(cli, matrix, error);
+    stops_let();
+    return done;
 }
 
 // ---- the command --------------------------------------------------------------------------------

@@ -334,6 +334,25 @@ void run_leave_out(Run *run, double since) {
     run->training_seconds -= seconds;
 }
 
+double run_wall(const Run *run) {
+    const RunState *state = (const RunState *)run;
+    const double now = state->waits_since > 0 ? state->waits_since : clock_seconds();
+    return (run->ended > 0 ? run->ended : now) - run->started;
+}
+
+void run_begin_wait(RunState *state) {
+    run_look_at_energy(state);
+    state->joules_before_wait = run_joules(state);
+    state->waits_since = clock_seconds();
+}
+
+void run_end_wait(RunState *state) {
+    run_look_at_energy(state);
+    run_set_joules(state, state->joules_before_wait);
+    state->run.started += clock_seconds() - state->waits_since;
+    state->waits_since = 0;
+}
+
 uint64_t run_samples(const Run *run) {
     return run->samples > 0 ? run->samples : (uint64_t)run->step * run->samples_a_step;
 }

@@ -199,6 +199,9 @@ bool run_add_parameter(Run *run, const RecordParameter *parameter, Error *error)
 bool run_pause_clock(Run *run); // whether it ran
 void run_resume_clock(Run *run);
 double run_clock(const Run *run); // seconds spent in steps up to now
+// Seconds from the start to the end, or to now. What it waited while it was paused, or for room on
+// the disk, is left out, as is what lay before a resume.
+double run_wall(const Run *run);
 // What went since run_clock said `since`, after the last step ended, turned out to be no step's.
 void run_leave_out(Run *run, double since);
 // A step has ended. *stop is set when it was the last one, or when somebody asked for the end.

@@ -14,7 +14,7 @@
 static void note_time(CheckpointNotes *notes, const RunState *state) {
     const Run *run = &state->run;
     checkpoint_put_note(notes, "seconds", "%a %a", run_clock(run), state->first_step_seconds);
-    checkpoint_put_note(notes, "wall", "%a", clock_seconds() - run->started);
+    checkpoint_put_note(notes, "wall", "%a", run_wall(run));
     checkpoint_put_note(notes, "joules", "%a", run_joules(state));
 }
 

@@ -301,7 +301,7 @@ static void describe_speed(const Run *run, RunRecord *record) {
     double samples = run->step > 0 ? (double)run_samples(run) / (double)run->step : 0;
     record->steps_per_s = rate > 0 ? rate : (double)NAN;
     record->samples_per_s = rate > 0 && samples > 0 ? rate * samples : (double)NAN;
-    record->wall_s = (run->ended > 0 ? run->ended : clock_seconds()) - run->started;
+    record->wall_s = run_wall(run);
     record->cast_share = run_cast_share(run);
     record->energy_j = run_joules(state);
 }

@@ -378,6 +378,7 @@ static void attend(Run *run, bool is_within) {
     run_settle(run_state(run)); // nothing is left untold while it waits
     bool has_told_full = false;
     bool clock_ran = run_pause_clock(run);
+    run_begin_wait(run_state(run));
     while (must_wait(run)) {
         bool is_full = atomic_load(&recorder->is_full);
         run->waits_for = is_full ? "disk full" : "paused";
@@ -395,6 +396,7 @@ static void attend(Run *run, bool is_within) {
     if (has_told_full && !atomic_load(&recorder->is_full))
         run_tell(run, EVENT_LIFE, "", (double)NAN, "the history has room again: training goes on");
     run->waits_for = NULL;
+    run_end_wait(run_state(run));
     if (clock_ran)
         run_resume_clock(run);
 }

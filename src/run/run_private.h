@@ -226,6 +226,8 @@ typedef struct RunState { // a Run is the first member of one
     int64_t loss_grew_at;  // and the step of the first
     double clock_from;     // when the clock last began to run
     bool clock_runs;
+    double waits_since;        // clock_seconds, where it waits by an order; 0: it does not
+    double joules_before_wait; // what run_joules said then
     double step_clock;         // what it said at the end of the step before
     double first_step_seconds; // on the clock: it made primitives and filled caches
     int breaks_seen;           // of the process
@@ -260,6 +262,9 @@ double run_clock_at(const RunState *state, double now); // what run_clock says t
 // Leaves out what went since the last step ended if the process was stopped in between; whether a
 // step is in progress of which some was left out so.
 bool run_leave_out_break(RunState *state, double now);
+// By an order, or for room on the disk: neither time nor energy that go meanwhile are the run's.
+void run_begin_wait(RunState *state);
+void run_end_wait(RunState *state);
 // Facts that are the same for every run here.
 void run_look_around(Run *run);
 // Those that may change: how the scale grows, and what recording costs.

@@ -81,13 +81,19 @@ start steered
 if wait_for_steps steered; then
     "$mpbench" ctl steered pause >"$folder/out" 2>&1 || fail "pause: $(cat "$folder/out")"
     wait_for steered status paused
-    step=$(field steered steps)
-    sleep 0.5
+    seen=$(date +%s%N) step=$(field steered steps) seconds=$(field steered wall_s)
+    sleep 1
     [ "$(field steered steps)" = "$step" ] || fail "it trains while it is paused"
+    [ "$(field steered wall_s)" = "$seconds" ] || fail "its seconds go on while it is paused"
+    told=$(date +%s%N)
     "$mpbench" ctl steered resume --json >"$folder/out" 2>&1 || fail "resume: $(cat "$folder/out")"
     tr -d ' \n' <"$folder/out" | grep -q '^{"id":[0-9]*,"order":"resume","argument":null,"step":[0-9]*,"answer":"goeson' ||
         fail "resume --json: $(cat "$folder/out")"
     wait_for steered status running
+    after=$(field steered wall_s)
+    awk -v "went=$(($(date +%s%N) - told))" -v "waited=$((told - seen))" -v "took=$after" -v "before=$seconds" \
+        'BEGIN { exit !(took > before && took - before < (went + waited / 2) / 1e9) }' ||
+        fail "it took $seconds s before it waited and $after after it"
     "$mpbench" ctl steered set layer.head=bf16 >"$folder/out" 2>&1 || fail "set: $(cat "$folder/out")"
     grep -q 'head is bf16' "$folder/out" || fail "the answer is $(cat "$folder/out")"
     "$mpbench" ctl steered set layer.hat=bf16 >/dev/null 2>"$folder/err" && fail "an unknown layer was set"

@@ -97,12 +97,12 @@ static void print_metrics(const Terminal *terminal, const Run *run) {
 
 static void print_speed(const Terminal *terminal, const Run *run) {
     char wall[TEXT_SIZE], text[160];
-    double rate = run_steps_per_second(run);
+    const double rate = run_steps_per_second(run), seconds = run_wall(run);
     begin_row(terminal, "time");
     Phrase row = phrase_begin(text, sizeof text);
-    phrase_add(&row, "%.3g s", run->ended - run->started);
-    if (run->ended - run->started >= 60)
-        phrase_add(&row, " (%s)", text_duration(wall, run->ended - run->started));
+    phrase_add(&row, "%.3g s", seconds);
+    if (seconds >= 60)
+        phrase_add(&row, " (%s)", text_duration(wall, seconds));
     if (rate > 0) // of training alone, as the help of `run` says
         phrase_add(&row, " in all; in training %.4g steps/s", rate);
     if (rate > 0 && run_samples(run) > 0)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/nearest.h"
+#include "base/phrase.h"
 
 void bind_functions(lua_State *L, Session *session, const char *prefix,
                     const BindFunction *functions) {
@@ -211,6 +212,21 @@ const char *bind_field_text(lua_State *L, const char *function, int index, const
     return value;
 }
 
+int bind_refuse_option(lua_State *L, const char *function, const char *name,
+                       const char *const *known, size_t count) {
+    const char *near = nearest_name(name, known, count);
+    if (near)
+        return bind_error(L, "%s: no option %.60s; did you mean %s?", function, name, near);
+    char text[400];
+    Phrase list = phrase_begin(text, sizeof text);
+    for (size_t i = 0; i < count; i++) {
+        phrase_add_joint(&list, (int)i, (int)count, " and ");
+        phrase_add(&list, "%s", known[i]);
+    }
+    return bind_error(L, "%s: no option %.60s; there %s %s", function, name,
+                      count == 1 ? "is" : "are", text);
+}
+
 void bind_known_fields(lua_State *L, const char *function, int index, const char *const *known) {
     if (lua_isnoneornil(L, index))
         return;
@@ -230,9 +246,7 @@ void bind_known_fields(lua_State *L, const char *function, int index, const char
             found = found || strcmp(known[count], name) == 0;
         if (found)
             continue;
-        const char *near = nearest_name(name, known, count);
-        bind_error(L, "%s: no option %s%s%s%s", function, name, near ? "; did you mean " : "",
-                   near ? near : "", near ? "?" : "");
+        bind_refuse_option(L, function, name, known, count);
     }
 }
 

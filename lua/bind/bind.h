@@ -271,7 +271,10 @@ bool bind_field_boolean(lua_State *L, const char *function, int index, const cha
                         bool missing);
 // Leaves the string, or nil, on the stack, which keeps what is returned; NULL when missing.
 const char *bind_field_text(lua_State *L, const char *function, int index, const char *field);
-// Refuses fields that are not among `known` (ended by NULL), with the nearest known name.
+// Fails: there is no option of that name, but one near to it, or these.
+int bind_refuse_option(lua_State *L, const char *function, const char *name,
+                       const char *const *known, size_t count);
+// Refuses fields that are not among `known`, ended by NULL.
 void bind_known_fields(lua_State *L, const char *function, int index, const char *const *known);
 
 double bind_number(lua_State *L, const char *function, int argument, const char *name);

@@ -9,7 +9,6 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "base/nearest.h"
 #include "lua/bind/step.h"
 
 typedef enum OptionNames { OPTIONS_NONE, OPTIONS_NAMED, OPTIONS_LIST, OPTIONS_ANY } OptionNames;
@@ -153,14 +152,7 @@ static int refuse_option(lua_State *L, const Signature *signature) {
     if (signature->names == OPTIONS_LIST)
         return bind_error(L, "%s: a list expected, whose elements have no names; got %.60s",
                           function, name);
-    const char *near = nearest_name(name, signature->option, signature->name_count);
-    if (near)
-        return bind_error(L, "%s: no option %.60s; did you mean %s?", function, name, near);
-    char list[160] = "";
-    for (size_t i = 0, used = 0; i < signature->name_count && used < sizeof list; i++)
-        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "",
-                                 signature->option[i]);
-    return bind_error(L, "%s: no option %.60s; there are %s", function, name, list);
+    return bind_refuse_option(L, function, name, signature->option, signature->name_count);
 }
 
 static const char *const table_words[] = {

@@ -163,7 +163,9 @@ function Sequential:init(list)
     for i = 1, count do
         local m = list[i]
         if not module.is_module(m) then
-            engine.fail(("Sequential: element %d: a module expected, got %s"):format(i, module.shown(m)))
+            engine.fail(("Sequential: element %d: a module expected, got %s%s"):format(i, module.shown(m),
+                type(m) == "function" and "; functions that are layers, too, are nn.ReLU(), nn.GELU() and their like"
+                or ""))
         end
     end
     self._list = list

@@ -133,6 +133,8 @@ return mp.experiment { name = "modules", precision = { default = "bf16" }, run =
         fails("Linear: one tensor expected, got 2 arguments", nn.Linear(2, 2), mp.ones(1, 2), { bias = false })
         fails("Linear: no option bais; did you mean bias?", nn.Linear, 1, 1, { bais = false })
         fails("Sequential: element 2", nn.Sequential, { nn.ReLU(), 3 })
+        fails("element 1: a module expected, got a function; functions that are layers, too, are nn.ReLU(), ",
+            nn.Sequential, { F.relu, nn.ReLU() })
         fails("Sequential: element 2: a module expected, got nil", nn.Sequential, { nn.ReLU(), nil, nn.ReLU() })
         fails("Sequential: element 1: a module expected, got nil", nn.Sequential, { nil, nn.ReLU() })
         fails("Sequential: element 1: a module expected, got nil", nn.Sequential, {})
@@ -162,6 +164,7 @@ return mp.experiment { name = "modules", precision = { default = "bf16" }, run =
         fails("SGD: lr", mp.optim.SGD, params, {})
         fails("no option momentun; did you mean momentum?", mp.optim.SGD, params,
             { lr = 1, momentun = 1 })
+        fails("Linear: no option width; there are bias and activation", nn.Linear, 1, 1, { width = 1 })
         fails("a list of tensors", mp.optim.Adam, 3, { lr = 1 })
         fails("no option grow; did you mean growth?", mp.scaler, { grow = 2 })
         equal(mp.scaler "torch":get(), 65536)

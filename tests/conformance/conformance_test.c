@@ -3,7 +3,8 @@
 //
 // A line "OP FORMAT DEVICE" says that all cases of the operation's family hold, or describes the
 // first that does not. The reference device is held against itself, in the format instead of in
-// double. Arguments name the operations to run; --operations prints those that there are.
+// double. Arguments name the operations to run, OP or, in one storage format and without those that
+// round factors, OP:FORMAT; --operations prints those that there are.
 // $MPBENCH_MATRIX names a file that gets the matrix of what is supported.
 #include "tests/conformance/cases.h"
 #include "tests/conformance/rounded.h"
@@ -293,11 +294,30 @@ static bool open_devices(void) {
     return true;
 }
 
-static bool is_wanted(OpId op, int count, char **names) {
+// NULL asks whether all of an operation is named.
+static bool names(const char *argument, OpId op, const char *format) {
+    const size_t length = strlen(op_table[op].name);
+    if (strncmp(argument, op_table[op].name, length) != 0)
+        return false;
+    return !argument[length] ||
+           (format && argument[length] == ':' && strcmp(argument + length + 1, format) == 0);
+}
+
+static bool is_wanted(OpId op, const char *format, int count, char **arguments) {
     for (int i = 1; i < count; i++)
-        if (strcmp(names[i], op_table[op].name) == 0)
+        if (names(arguments[i], op, format))
             return true;
     return count < 2;
+}
+
+// A misspelt one would test nothing.
+static bool is_known(const char *argument) {
+    for (int op = 0; op < OP_COUNT; op++)
+        for (int f = 0; f < STORAGE_FORMATS; f++)
+            if (names(argument, (OpId)op, format_name(storage_formats[f])))
+                return true;
+    fprintf(stderr, "%s: no operation, or none of its formats\n", argument);
+    return false;
 }
 
 int main(int argc, char **argv) {
@@ -306,13 +326,17 @@ int main(int argc, char **argv) {
             puts(op_table[op].name);
         return 0;
     }
+    for (int i = 1; i < argc; i++)
+        if (!is_known(argv[i]))
+            return 1;
     if (!open_devices())
         return 1;
     for (int op = 0; op < OP_COUNT; op++)
-        for (int f = 0; f < STORAGE_FORMATS && is_wanted((OpId)op, argc, argv); f++)
-            check_op((OpId)op, f);
+        for (int f = 0; f < STORAGE_FORMATS; f++)
+            if (is_wanted((OpId)op, format_name(storage_formats[f]), argc, argv))
+                check_op((OpId)op, f);
     for (int op = 0; op < OP_COUNT; op++)
-        if (is_product((OpId)op) && is_wanted((OpId)op, argc, argv))
+        if (is_product((OpId)op) && is_wanted((OpId)op, NULL, argc, argv))
             check_products((OpId)op);
     const char *path = getenv("MPBENCH_MATRIX");
     if (path && *path)

@@ -8,8 +8,8 @@ conformance=$(dirname "$mpbench")/tests/conformance/conformance_test
 use_emulated_card operations_over_emulated_cudnn
 export MPBENCH_TEST_DEVICE=gpu
 
-# The operations after $1, all of which must be right over a cuDNN that is $1. Sets how many plans there
-# were, how often they ran, and how many were refused.
+# The operations after $1, as conformance_test.c takes them, all of which must be right over a cuDNN that
+# is $1. Sets how many plans there were, how often they ran, and how many were refused.
 over() {
     dnn=$1
     shift
@@ -46,12 +46,12 @@ each_is_believed
 end
 
 begin a_wrong_first_result_is_the_last
-over wrong conv2d_backward_weight
+over wrong conv2d_backward_weight:fp16
 none_is_believed 2
 end
 
 begin what_is_wrong_but_for_zeros_is_not_believed
-over scaled conv2d_backward_weight
+over scaled conv2d_backward_weight:fp16
 end
 
 begin an_engine_that_hides_what_is_no_number_is_passed_over
@@ -66,7 +66,7 @@ none_is_believed 2
 end
 
 begin a_plan_that_fails_is_not_run_again
-over unlucky conv2d_backward_weight
+over unlucky conv2d_backward_weight:fp16
 none_is_believed 1
 end
 

@@ -46,6 +46,16 @@ static void say_both(Phrase *text, const Statistic *value, const Statistic *base
     say_seeds(text, baseline);
 }
 
+// What pairs of a seed differ by, which may be told more surely than either side is known.
+static void say_difference(Phrase *text, const Contrast *contrast, double difference) {
+    const Statistic all = {
+        .count = contrast->pairs, .mean = difference, .interval = contrast->interval};
+    if (contrast->pairs > 0)
+        say_number(text, &all);
+    else
+        phrase_add(text, "%.2g", difference);
+}
+
 enum { MOST_PARTS = 4 };
 
 typedef struct Parts {
@@ -242,13 +252,19 @@ static void tell_outcome(Parts *parts, const Comparison *comparison, const Compa
         say_both(&text, value, base); // an interval of two is so wide that it holds nearly all
         phrase_add(&text, ", and two seeds cannot tell that from chance");
     } else if (contrast.likeness == LIKENESS_SAME) {
-        phrase_add(&text, "the same within the noise%s (",
-                   contrast.pairs > 0 ? ", pair by pair" : "");
+        phrase_add(&text, "the same within the noise");
+        if (contrast.pairs > 0) {
+            phrase_add(&text, ": ");
+            say_difference(&text, &contrast, contrast.delta);
+            phrase_add(&text, ", pair by pair");
+        }
+        phrase_add(&text, " (");
         say_both(&text, value, base);
         phrase_add(&text, ")");
     } else if (contrast.likeness == LIKENESS_DIFFERENT) {
-        phrase_add(&text, "%s by %.2g, more than the noise of the seeds%s (",
-                   contrast.delta < 0 ? "lower" : "higher", fabs(contrast.delta),
+        phrase_add(&text, "%s by ", contrast.delta < 0 ? "lower" : "higher");
+        say_difference(&text, &contrast, fabs(contrast.delta));
+        phrase_add(&text, ", more than the noise of the seeds%s (",
                    contrast.pairs > 0 ? ", pair by pair" : "");
         say_both(&text, value, base);
         phrase_add(&text, ")");

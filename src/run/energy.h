@@ -22,3 +22,4 @@ typedef struct Energy {
 // Counts from now on. `root` is the folder of the zones, NULL: /sys/class/powercap.
 void energy_begin(Energy *energy, const char *root);
 void energy_sample(Energy *energy);
+void energy_leave_out(Energy *energy); // what was taken since the last sample

@@ -122,7 +122,7 @@ struct Recorder {
     atomic_bool is_full;           // the last commit found the disk full
     _Atomic(RunRecord *) snapshot; // the newest, not taken yet
     // The run's thread only.
-    bool is_begun, has_told_over, is_telling;
+    bool is_begun, has_told_over, is_telling, is_waiting;
     bool has_lost;    // something was given up
     double give_up;   // clock_seconds at which waiting ends; 0: nothing is waited for
     int known_series; // whose names were put

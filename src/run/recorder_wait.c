@@ -19,10 +19,15 @@ void recorder_wait_briefly(Recorder *recorder) {
     pthread_cond_timedwait(&recorder->to_run, &recorder->lock, &until);
 }
 
-// Once it takes a moment, people are told what training waits for.
+// Once it takes a moment, it is a wait, and people are told what training waits for.
 static void tell_waiting(Recorder *recorder, double waited) {
     Run *run = recorder->trained;
-    if (waited < 0.5 || recorder->is_telling || run->is_silent)
+    if (waited < 0.5)
+        return;
+    if (!recorder->is_waiting)
+        run_begin_wait(run_state(run));
+    recorder->is_waiting = true;
+    if (recorder->is_telling || run->is_silent)
         return;
     recorder->is_telling = true; // what is told may be recorded, and wait
     run->waits_for = atomic_load(&recorder->is_full) ? "disk full" : "history locked";
@@ -47,6 +52,9 @@ static bool may_wait(Recorder *recorder, double since) {
 
 static void end_waiting(Recorder *recorder, bool done) {
     recorder->trained->waits_for = NULL;
+    if (recorder->is_waiting)
+        run_end_wait(run_state(recorder->trained));
+    recorder->is_waiting = false;
     if (done)
         recorder->give_up = 0;
     else

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/load.h"
 #include "base/memory.h"
+#include "base/stops.h"
 #include "base/whole_path.h"
 #include "kernel/allocator.h"
 #include "run/recorder_private.h"
@@ -83,7 +84,7 @@ Run *run_new(const RunOptions *options, Error *error) {
     }
     // So that a script that keeps tensors without end is told, and nothing else is ended for it.
     allocator_set_limit(run->device->allocator, memory_of_machine() / 10 * 9);
-    run->started = clock_seconds();
+    run->started = stops_clock();
     run_look_around(run);
     for (int i = 0; i < options->fact_count; i++)
         if (twin_is_fact(options->facts[i].name) ||
@@ -91,6 +92,7 @@ Run *run_new(const RunOptions *options, Error *error) {
             run_add_fact(run, options->facts[i].name, options->facts[i].value);
     if (passed.code != ERROR_NONE)
         run_add_fact(run, "device.passed", passed.text);
+    state->breaks_of_energy = run_breaks();
     energy_begin(&state->energy, NULL);
     vitals_begin(&state->vitals, run->device);
     run_resume_clock(run);
@@ -262,7 +264,7 @@ void run_finish(Run *run, const Error *error) {
         error = &state->fault;
     run_pause_clock(run);
     run_look_again(run); // while the scaler is there
-    run->ended = clock_seconds();
+    run->ended = stops_clock();
     state->ended_ms = run_wall_ms();
     run_sample_energy(run);
     // One whose steps were all made is whole, unless the order cut off what came after them.
@@ -295,8 +297,12 @@ void run_note_break(void) {
     atomic_fetch_add(&breaks, 1);
 }
 
+int run_breaks(void) {
+    return atomic_load(&breaks);
+}
+
 bool run_leave_out_break(RunState *state, double now) {
-    const int all = atomic_load(&breaks);
+    const int all = run_breaks();
     if (state->clock_runs && all != state->breaks_seen) {
         state->run.training_seconds -= run_clock_at(state, now) - state->step_clock;
         state->step_has_break = true;
@@ -336,21 +342,25 @@ void run_leave_out(Run *run, double since) {
 
 double run_wall(const Run *run) {
     const RunState *state = (const RunState *)run;
-    const double now = state->waits_since > 0 ? state->waits_since : clock_seconds();
+    const double now = state->waits > 0 ? state->waits_since : stops_clock();
     return (run->ended > 0 ? run->ended : now) - run->started;
 }
 
 void run_begin_wait(RunState *state) {
-    run_look_at_energy(state);
-    state->joules_before_wait = run_joules(state);
-    state->waits_since = clock_seconds();
+    if (state->waits == 0) {
+        run_look_at_energy(state);
+        state->waits_since = stops_clock();
+    }
+    state->waits++;
 }
 
 void run_end_wait(RunState *state) {
-    run_look_at_energy(state);
-    run_set_joules(state, state->joules_before_wait);
-    state->run.started += clock_seconds() - state->waits_since;
-    state->waits_since = 0;
+    if (state->waits == 1) {
+        run_look_at_energy(state);
+        if (state->run.ended == 0)
+            state->run.started += stops_clock() - state->waits_since;
+    }
+    state->waits--;
 }
 
 uint64_t run_samples(const Run *run) {

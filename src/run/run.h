@@ -142,7 +142,7 @@ struct Run {
     int64_t epoch, epochs;   // 0: does not count epochs
     uint64_t samples;        // of loaders, that were trained on; run_samples has others too
     uint64_t samples_a_step; // of a loop whose data no loader counts; 0: unknown
-    double started, ended;   // clock_seconds; what passed before a resume lies behind `started`
+    double started, ended;   // stops_clock; `started` goes on by what does not count (run_wall)
     double training_seconds; // in steps, evaluation left out
     double scale_last, scale_min, scale_max;
     int skips_in_a_row;
@@ -199,8 +199,8 @@ bool run_add_parameter(Run *run, const RecordParameter *parameter, Error *error)
 bool run_pause_clock(Run *run); // whether it ran
 void run_resume_clock(Run *run);
 double run_clock(const Run *run); // seconds spent in steps up to now
-// Seconds from the start to the end, or to now. What it waited while it was paused, or for room on
-// the disk, is left out, as is what lay before a resume.
+// Seconds from the start to the end, or to now. What it was paused for, waited long for the history
+// or stood still by Ctrl-Z is left out, as is what lay between a stop and its resume.
 double run_wall(const Run *run);
 // What went since run_clock said `since`, after the last step ended, turned out to be no step's.
 void run_leave_out(Run *run, double since);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
+#include "base/stops.h"
 #include "run/run_private.h"
 
 // ---- notes --------------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ static void begin_as_fork(RunState *state) {
     run->forked_at = run->step;
     if (run->scaler)
         run->scale_last = run->scale_min = run->scale_max = scaler_get(run->scaler);
-    run->started = clock_seconds();
+    run->started = stops_clock();
     bool clock_ran = run_pause_clock(run);
     run->training_seconds = state->first_step_seconds = state->step_clock = 0;
     if (clock_ran)

@@ -340,6 +340,24 @@ static void tell_over(Run *run) {
     run_tell(run, EVENT_LIFE, "", (double)NAN, text);
 }
 
+static bool must_wait(const Run *run) {
+    bool is_full = atomic_load(&run->recorder->is_full);
+    return (run->status == RUN_PAUSED || is_full) && !run_is_to_stop(run);
+}
+
+// Whether it waits from here on.
+static bool follow_wait(Run *run) {
+    RunState *state = run_state(run);
+    const bool waits = must_wait(run);
+    if (waits && !state->is_to_wait)
+        run_begin_wait(state);
+    if (!waits && state->is_to_wait)
+        run_end_wait(state);
+    state->is_to_wait = waits;
+    return waits;
+}
+
+// What is published once it was told to wait says so, and counts no longer.
 static void look_once(Run *run, bool is_within) {
     Recorder *recorder = run->recorder;
     int wanted = atomic_exchange(&recorder->attention, 0);
@@ -353,6 +371,7 @@ static void look_once(Run *run, bool is_within) {
         give_answer(recorder, &order);
         wanted |= ATTEND_SNAPSHOT;
     }
+    follow_wait(run);
     if (wanted & ATTEND_SNAPSHOT)
         run_publish_record(run, NULL); // else the next one, in a moment
 }
@@ -364,22 +383,16 @@ static void wait_for_attention(Recorder *recorder) {
     pthread_mutex_unlock(&recorder->lock);
 }
 
-static bool must_wait(const Run *run) {
-    bool is_full = atomic_load(&run->recorder->is_full);
-    return (run->status == RUN_PAUSED || is_full) && !run_is_to_stop(run);
-}
-
 // When the recorder wants something, at a boundary or within a step.
 static void attend(Run *run, bool is_within) {
     Recorder *recorder = run->recorder;
     look_once(run, is_within);
-    if (!must_wait(run))
+    if (!follow_wait(run))
         return;
     run_settle(run_state(run)); // nothing is left untold while it waits
     bool has_told_full = false;
     bool clock_ran = run_pause_clock(run);
-    run_begin_wait(run_state(run));
-    while (must_wait(run)) {
+    while (follow_wait(run)) {
         bool is_full = atomic_load(&recorder->is_full);
         run->waits_for = is_full ? "disk full" : "paused";
         if (is_full && !has_told_full)
@@ -396,7 +409,6 @@ static void attend(Run *run, bool is_within) {
     if (has_told_full && !atomic_load(&recorder->is_full))
         run_tell(run, EVENT_LIFE, "", (double)NAN, "the history has room again: training goes on");
     run->waits_for = NULL;
-    run_end_wait(run_state(run));
     if (clock_ran)
         run_resume_clock(run);
 }

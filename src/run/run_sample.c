@@ -22,8 +22,11 @@ void run_sample_energy(Run *run) {
 }
 
 void run_look_at_energy(RunState *state) {
-    energy_sample(&state->energy);
-    vitals_sample(&state->vitals);
+    const int breaks = run_breaks();
+    const bool counts = state->waits == 0 && breaks == state->breaks_of_energy;
+    state->breaks_of_energy = breaks;
+    (counts ? energy_sample : energy_leave_out)(&state->energy);
+    (counts ? vitals_sample : vitals_leave_out)(&state->vitals);
 }
 
 double run_joules(const RunState *state) {

@@ -46,3 +46,10 @@ void vitals_sample(Vitals *vitals) {
         vitals->watts_at = vitals->at;
     }
 }
+
+void vitals_leave_out(Vitals *vitals) {
+    const double before = vitals->joules;
+    vitals_sample(vitals);
+    if (!isnan(vitals->joules))
+        vitals->joules = before;
+}

@@ -22,3 +22,4 @@ typedef struct Vitals {
 // Counts from now on.
 void vitals_begin(Vitals *vitals, Device *device);
 void vitals_sample(Vitals *vitals);
+void vitals_leave_out(Vitals *vitals); // samples; the energy since the last one does not count

@@ -76,24 +76,41 @@ end
 
 # ---- orders --------------------------------------------------------------------------------------
 
+# How long steered took by its own record, which lacks what lies between the two.
+stands_still_from() { seen=$(date +%s%N) seconds=$(field steered wall_s); }
+stands_still_to() { told=$(date +%s%N); }
+goes_on() {
+    after=$(field steered wall_s)
+    awk -v "took=$after" -v "before=$seconds" 'BEGIN { exit !(took > before) }'
+}
+is_left_out() {
+    wait_until 10 goes_on || fail "its seconds stand still"
+    awk -v "went=$(($(date +%s%N) - told))" -v "stood=$((told - seen))" -v "took=$after" -v "before=$seconds" \
+        'BEGIN { exit !(took - before < (went + stood / 2) / 1e9) }'
+}
+
 begin "a run is paused, goes on, and stops when it is told to"
 start steered
 if wait_for_steps steered; then
     "$mpbench" ctl steered pause >"$folder/out" 2>&1 || fail "pause: $(cat "$folder/out")"
     wait_for steered status paused
-    seen=$(date +%s%N) step=$(field steered steps) seconds=$(field steered wall_s)
+    step=$(field steered steps)
+    stands_still_from
     sleep 1
     [ "$(field steered steps)" = "$step" ] || fail "it trains while it is paused"
     [ "$(field steered wall_s)" = "$seconds" ] || fail "its seconds go on while it is paused"
-    told=$(date +%s%N)
+    stands_still_to
     "$mpbench" ctl steered resume --json >"$folder/out" 2>&1 || fail "resume: $(cat "$folder/out")"
     tr -d ' \n' <"$folder/out" | grep -q '^{"id":[0-9]*,"order":"resume","argument":null,"step":[0-9]*,"answer":"goeson' ||
         fail "resume --json: $(cat "$folder/out")"
     wait_for steered status running
-    after=$(field steered wall_s)
-    awk -v "went=$(($(date +%s%N) - told))" -v "waited=$((told - seen))" -v "took=$after" -v "before=$seconds" \
-        'BEGIN { exit !(took > before && took - before < (went + waited / 2) / 1e9) }' ||
-        fail "it took $seconds s before it waited and $after after it"
+    is_left_out || fail "it took $seconds s before its pause and $after after it"
+    stands_still_from
+    kill -TSTP "$worker"
+    sleep 2
+    kill -CONT "$worker"
+    stands_still_to
+    is_left_out || fail "it took $seconds s before Ctrl-Z and $after after it"
     "$mpbench" ctl steered set layer.head=bf16 >"$folder/out" 2>&1 || fail "set: $(cat "$folder/out")"
     grep -q 'head is bf16' "$folder/out" || fail "the answer is $(cat "$folder/out")"
     "$mpbench" ctl steered set layer.hat=bf16 >/dev/null 2>"$folder/err" && fail "an unknown layer was set"

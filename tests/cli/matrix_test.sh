@@ -268,9 +268,14 @@ for turn in 1 2 3; do
 done
 kill -TSTP "$leader"
 wait_until 5 is_stopped || fail "it goes on"
+left=$(pgrep -P "$leader")
 kill -KILL "$leader"
 wait "$leader"
+# shellcheck disable=SC2086 # words; the kernel does it where nobody of this session takes them over
+kill -CONT $left 2>/dev/null
 wait_until 10 is_running endless 0 || fail "killed while it stood still, it leaves runs behind"
+run ls status:stopped endless
+[ "$(grep -c '^ *[0-9]' "$folder/out")" -eq 6 ] || fail "six stopped runs were expected: $(tail -n 2 "$folder/out")"
 end
 
 begin "a matrix says that its seeds change nothing, of one group too"

@@ -1,6 +1,7 @@
 // Energy is summed over packages, through the counters' ends, and unknown where it cannot be read.
 #include "run/energy.h"
 
+#include <math.h>
 #include <sys/stat.h>
 
 #include "tests/folder.h"
@@ -44,6 +45,23 @@ static void packages_are_summed_through_their_ends(void) {
     CHECK_NEAR(energy.joules, 3.5, 1e-9);
 }
 
+static void what_is_left_out_is_not_counted_later_either(void) {
+    Energy energy;
+    plant("intel-rapl:0", "energy_uj", "9000000\n");
+    energy_begin(&energy, root);
+    plant("intel-rapl:0", "energy_uj", "9500000\n");
+    energy_sample(&energy);
+    plant("intel-rapl:0", "energy_uj", "1000000\n"); // 1.5 J, around the end
+    energy_leave_out(&energy);
+    CHECK_NEAR(energy.joules, 0.5, 1e-9);
+    plant("intel-rapl:0", "energy_uj", "1250000\n");
+    energy_sample(&energy);
+    CHECK_NEAR(energy.joules, 0.75, 1e-9);
+    energy.joules = NAN; // once it is unknown it stays so
+    energy_leave_out(&energy);
+    CHECK(isnan(energy.joules));
+}
+
 static void more_packages_than_are_known_of_are_unknown_and_not_left_out(void) {
     char zone[32];
     Energy energy;
@@ -75,6 +93,7 @@ int main(void) {
     if (!test_folder_make(root, sizeof root))
         return 1;
     RUN_TEST(packages_are_summed_through_their_ends);
+    RUN_TEST(what_is_left_out_is_not_counted_later_either);
     RUN_TEST(more_packages_than_are_known_of_are_unknown_and_not_left_out);
     RUN_TEST(what_cannot_be_read_is_unknown);
     test_folder_remove(root);

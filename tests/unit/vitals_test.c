@@ -40,6 +40,12 @@ static void energy_is_what_the_counter_went_on_by(void) {
     say(READING_ENERGY, 1e6 + 25);
     vitals_sample(&vitals);
     CHECK_NEAR(vitals.joules, 25, 1e-9);
+    say(READING_ENERGY, 1e6 + 30);
+    vitals_leave_out(&vitals);
+    CHECK_NEAR(vitals.joules, 25, 1e-9);
+    say(READING_ENERGY, 1e6 + 31);
+    vitals_sample(&vitals);
+    CHECK_NEAR(vitals.joules, 26, 1e-9);
     say(READING_ENERGY, 3); // it began anew
     vitals_sample(&vitals);
     CHECK(isnan(vitals.joules));

@@ -22,14 +22,12 @@ void claim_tag(ClaimTrial trial, char tag[CLAIM_TAG_SIZE]) {
 static int wait_for(pid_t child, int *passed_on) {
     const struct timespec pause = {.tv_nsec = 10 * 1000 * 1000};
     int status = 0;
-    stops_hold(); // until it has been stopped, too
     while (waitpid(child, &status, WNOHANG) == 0) {
         for (; *passed_on < child_signals(); ++*passed_on)
             kill(child, run_stop_requested());
         child_heed_stop(&child, 1);
         nanosleep(&pause, NULL);
     }
-    stops_let();
     return status;
 }
 
@@ -37,9 +35,12 @@ static bool run_matrix(Cli *cli, const char *const *words, ClaimTrial trial, Cla
                        Error *error) {
     static int passed_on; // of all signals of the program
     pid_t child;
-    if (!child_start((char *const *)words, &child, error))
+    stops_hold(); // until the matrix has been stopped, too
+    const bool is_started = child_start((char *const *)words, &child, error);
+    const int end = is_started ? wait_for(child, &passed_on) : 0;
+    stops_let();
+    if (!is_started)
         return error_prefix(error, "claims");
-    int end = wait_for(child, &passed_on);
     int status = WIFEXITED(end) ? WEXITSTATUS(end) : STATUS_OF_SIGNALS;
     if (run_stop_requested()) {
         if (!cli->quiet)

@@ -51,25 +51,27 @@ static bool stands_still(pid_t process) {
            info.si_pid == process;
 }
 
-static void send_all(const pid_t *processes, int count, int number) {
+void child_send(const pid_t *processes, int count, int number) {
     for (int i = 0; i < count; i++)
         kill(processes[i], number);
 }
 
-// One that is told to go on before it stood still would stop afterwards, and wait for ever.
+// One that has only just been started, or is only just going on, may lose a signal: it is sent
+// again.
 void child_heed_stop(const pid_t *processes, int count) {
     enum { MOST_TURNS = 200 };
     const struct timespec turn = {.tv_nsec = 10 * 1000 * 1000};
     if (!stops_are_wanted())
         return;
-    send_all(processes, count, SIGTSTP);
     int turns = 0;
     for (int i = 0; i < count; i++)
-        for (; turns < MOST_TURNS && !stands_still(processes[i]); turns++)
+        for (; turns < MOST_TURNS && !stands_still(processes[i]); turns++) {
+            child_send(processes + i, count - i, SIGTSTP);
             nanosleep(&turn, NULL);
-    stops_let(); // here we stop
-    send_all(processes, count, SIGCONT);
+        }
+    stops_let(); // here we stop; once more, if that is asked for before they go on
     stops_hold();
+    child_send(processes, count, SIGCONT);
 }
 
 bool child_start(char *const *arguments, pid_t *process, Error *error) {
@@ -93,8 +95,9 @@ bool child_start(char *const *arguments, pid_t *process, Error *error) {
                           error_remedy(code));
     if (child == 0) {
         setpgid(0, 0);
-        // Also where we ended before it asked.
-        if (prctl(PR_SET_PDEATHSIG, SIGTERM) != 0 || getppid() != parent)
+        // Also where we ended before it asked. Of a child that stands still then the kernel says
+        // the same by the same signal, and two that are alike ask for the end once.
+        if (prctl(PR_SET_PDEATHSIG, SIGHUP) != 0 || getppid() != parent)
             _exit(127);
         if (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "r", stdin))
             _exit(127);

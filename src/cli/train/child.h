@@ -20,6 +20,8 @@ int child_signals(void); // how many came
 // is among those that signals are passed on to from the start.
 bool child_start(char *const *arguments, pid_t *process, Error *error) MUST_CHECK;
 
+void child_send(const pid_t *processes, int count, int number); // a signal
+
 // Where Ctrl-Z was pressed: stops these first, which the terminal does not reach, then us, and has
 // them go on with us. Between stops_hold and stops_let, once a turn of the loop that waits.
 void child_heed_stop(const pid_t *processes, int count);

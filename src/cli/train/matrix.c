@@ -13,7 +13,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/stops.h"
 #include "cli/experiments.h"
 #include "cli/history/compare.h"
@@ -25,7 +24,7 @@
 // ---- one run ------------------------------------------------------------------------------------
 
 static bool start(MatrixCell *cell, char **arguments, Error *error) {
-    cell->began = clock_seconds();
+    cell->began = stops_clock();
     if (!child_start(arguments, &cell->process, error))
         return error_prefix(error, "matrix");
     cell->state = CELL_RUNNING;
@@ -42,7 +41,7 @@ static void tell(const Cli *cli, const Matrix *matrix, const MatrixCell *cell) {
             matrix->cell_count);
     cli_print_outside(stderr, name);
     if (cell->state == CELL_DONE)
-        fprintf(stderr, " finished in %s s\n", text_number(time, clock_seconds() - cell->began, 3));
+        fprintf(stderr, " finished in %s s\n", text_number(time, stops_clock() - cell->began, 3));
     else
         fputs(" failed\n", stderr);
 }
@@ -85,9 +84,7 @@ static int fill_running(const Matrix *matrix, pid_t processes[MATRIX_MOST_CELLS]
 
 static void pass_on(const Matrix *matrix, int number) {
     pid_t processes[MATRIX_MOST_CELLS];
-    const int count = fill_running(matrix, processes);
-    for (int i = 0; i < count; i++)
-        kill(processes[i], number);
+    child_send(processes, fill_running(matrix, processes), number);
 }
 
 static void heed_stop(const Matrix *matrix) {

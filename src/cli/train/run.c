@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/stops.h"
 #include "cli/cli.h"
 #include "cli/experiments.h"
 #include "cli/train/confine.h"
@@ -35,6 +36,7 @@ static void on_signal(int number) {
 
 static void on_continue(int number) {
     (void)number;
+    stops_forget();
     run_note_break();
 }
 

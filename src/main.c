@@ -150,9 +150,12 @@ static const Command commands[] = {
      "--precision P1,P2 and --set KEY=V1,V2 take several values, --seeds N the seeds 1 to N. "
      "Every\n"
      "combination is trained in a process of its own. The same command again goes on where it was\n"
-     "ended: what finished is not run again, unless the code of the script, or of a file that it\n"
-     "requires, was changed (comments and blank lines may be); with --list it trains nothing: it\n"
-     "lists the combinations, each with its run or to be trained, and compares what is there.\n"
+     "ended: what finished is not run again, what was stopped goes on from its last checkpoint, "
+     "unless\n"
+     "the code of the script, or of a file that it requires, was changed (comments and blank lines "
+     "may\n"
+     "be); with --list it trains nothing: it lists the combinations, each with its run or to be\n"
+     "trained, and compares what is there.\n"
      "The first combination is the baseline.",
      1, 1, command_matrix},
     {"ctl", FOR_CTL, "RUN VERB [ARGUMENT]", "an order to a run in progress, and its answer",

@@ -274,8 +274,61 @@ wait "$leader"
 # shellcheck disable=SC2086 # words; the kernel does it where nobody of this session takes them over
 kill -CONT $left 2>/dev/null
 wait_until 10 is_running endless 0 || fail "killed while it stood still, it leaves runs behind"
-run ls status:stopped endless
-[ "$(grep -c '^ *[0-9]' "$folder/out")" -eq 6 ] || fail "six stopped runs were expected: $(tail -n 2 "$folder/out")"
+run ls status:stopped endless # it went on with the two of the one that was killed
+[ "$(grep -c '^ *[0-9]' "$folder/out")" -eq 4 ] || fail "four stopped runs were expected: $(tail -n 2 "$folder/out")"
+end
+
+begin "a run of a matrix that was stopped is told of, and the same command goes on with it"
+cat >"$folder/steady.lua" <<'LUA'
+local mp = require "mp"
+return mp.experiment {
+    name = "steady",
+    params = { steps = 1500 },
+    run = function(run)
+        local net = run:model(mp.nn.Linear(512, 512))
+        local opt = mp.optim.SGD(net:parameters(), { lr = 0.01 })
+        for _ = 1, run.params.steps do
+            opt:zero_grad()
+            local loss = net(mp.randn(32, 512)):pow(2):mean()
+            loss:backward()
+            opt:step()
+            run:log { loss = loss }
+        end
+    end,
+}
+LUA
+has_steps() { [ "0$(says "$1" steps)" -gt "$2" ]; }
+"$mpbench" matrix "$folder/steady.lua" -p fp32 --seeds 2 --threads 1 >"$folder/out" 2>"$folder/err" &
+leader=$!
+workers="$workers $leader"
+{ wait_until 20 is_running steady 1 && wait_until 20 has_steps @last 50; } || fail "it does not train"
+"$mpbench" ctl @last stop >/dev/null 2>&1 || fail "its run cannot be stopped"
+wait "$leader"
+status=$?
+expect_status 1
+expect_err "1 of 2 runs was stopped before the end, and not compared; the same command goes on with it"
+run matrix "$folder/steady.lua" -p fp32 --seeds 2 --threads 1 --list
+expect_out "seed 1 .*stopped, to go on"
+count=$("$mpbench" ls steady --json | grep -o '"name"' | wc -l)
+matrix_of_it() { run matrix "$folder/steady.lua" -p fp32 --seeds 2 --threads 1; }
+matrix_of_it
+expect_status 0
+expect_err "1 of 2 done before"
+expect_err "1 was stopped before the end: from the last checkpoint on"
+[ "$("$mpbench" ls steady --json | grep -o '"name"' | wc -l)" -eq "$count" ] || fail "another run was trained"
+stopped=$("$mpbench" ls steady --json | tr '{' '\n' | grep '"seed":1,' | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+"$mpbench" run "$folder/steady.lua" -p fp32 --seed 1 --threads 1 --name whole --quiet >/dev/null 2>&1
+[ "$(says whole last)" = "$(says "${stopped:-0}" last)" ] || fail "another loss than that of a run that was not stopped"
+# One without a checkpoint is trained anew.
+"$mpbench" matrix "$folder/steady.lua" -p fp32 --seeds 2 --threads 1 --set steps=1499 --quiet >/dev/null 2>&1 &
+leader=$!
+workers="$workers $leader"
+{ wait_until 20 is_running steady 1 && wait_until 20 has_steps @last 50; } || fail "it does not train"
+kill -KILL "$leader" "$(pgrep -P "$leader")"
+wait "$leader"
+run matrix "$folder/steady.lua" -p fp32 --seeds 2 --threads 1 --set steps=1499
+expect_status 0
+expect_err "2/2 done"
 end
 
 begin "a matrix says that its seeds change nothing, of one group too"

@@ -41,7 +41,7 @@ static void tell(const Cli *cli, const Matrix *matrix, const MatrixCell *cell) {
             matrix->cell_count);
     cli_print_outside(stderr, name);
     if (cell->state == CELL_DONE)
-        fprintf(stderr, " finished in %s s\n", text_number(time, stops_clock() - cell->began, 3));
+        fprintf(stderr, " ended after %s s\n", text_number(time, stops_clock() - cell->began, 3));
     else
         fputs(" failed\n", stderr);
 }
@@ -68,6 +68,11 @@ static void reap(const Cli *cli, Matrix *matrix) {
                 continue;
             bool is_done = WIFEXITED(status) && WEXITSTATUS(status) == 0;
             cell->state = is_done ? CELL_DONE : run_stop_requested() ? CELL_MISSING : CELL_FAILED;
+            if (cell->state == CELL_FAILED && cell->stopped > 0) {
+                cell->stopped = 0; // it cannot go on: another is trained from the start
+                cell->state = CELL_MISSING;
+                continue;
+            }
             note_refusal(matrix, status);
             if (cell->state != CELL_MISSING)
                 tell(cli, matrix, cell);
@@ -164,11 +169,15 @@ static bool list_cells(const Cli *cli, const Matrix *matrix, Error *error) {
     for (int i = 0; i < matrix->cell_count; i++) {
         const MatrixCell *cell = &matrix->cells[i];
         char name[MATRIX_NAME_SIZE], run[TEXT_SIZE];
+        const int64_t known = cell->run > 0 ? cell->run : cell->stopped;
         matrix_cell_name(matrix, cell, name);
-        snprintf(run, sizeof run, "%" PRId64, cell->run);
+        snprintf(run, sizeof run, "%" PRId64, known);
         table_put(table, name, "");
-        table_put(table, cell->run > 0 ? run : NULL, "");
-        table_put(table, words[cell->state], "");
+        table_put(table, known > 0 ? run : NULL, "");
+        table_put(table,
+                  cell->state == CELL_MISSING && known > 0 ? "stopped, to go on"
+                                                           : words[cell->state],
+                  "");
     }
     bool done =
         table_print(table, stdout, terminal_width(&terminal), terminal_style(&terminal, STYLE_DIM),
@@ -264,6 +273,9 @@ static bool end(const Cli *cli, Matrix *matrix, Error *error) {
                 (!cli->list || cli->json || cli->markdown || list_cells(cli, matrix, error)) &&
                 compare_cells(cli, store, matrix, error);
     store_close(store);
+    int stopped = 0; // by an order, which to the run is an end like others
+    for (int i = 0; i < matrix->cell_count; i++)
+        stopped += matrix->cells[i].state == CELL_DONE && matrix->cells[i].run == 0;
     int failed = matrix_count(matrix, CELL_FAILED), busy = matrix_count(matrix, CELL_ELSEWHERE);
     if (cli->list) // nothing was tried
         return done;
@@ -272,11 +284,26 @@ static bool end(const Cli *cli, Matrix *matrix, Error *error) {
                           "matrix: %d of %d runs %s in progress in another process; the same "
                           "command compares them once they have ended",
                           busy, matrix->cell_count, busy == 1 ? "is" : "are");
+    if (done && stopped > 0)
+        return error_fail(error, ERROR_FAILED,
+                          "matrix: %d of %d runs %s stopped before the end, and not compared; the "
+                          "same command goes on with %s",
+                          stopped, matrix->cell_count, stopped == 1 ? "was" : "were",
+                          stopped == 1 ? "it" : "them");
     if (done && failed > 0)
         return error_fail(error, ERROR_FAILED,
                           "matrix: %d of %d runs failed; the same command tries them again", failed,
                           matrix->cell_count);
     return done;
+}
+
+static void tell_stopped(const Matrix *matrix) {
+    int stopped = 0;
+    for (int i = 0; i < matrix->cell_count; i++)
+        stopped += matrix->cells[i].state == CELL_MISSING && matrix->cells[i].stopped > 0;
+    if (stopped > 0)
+        fprintf(stderr, "%d %s stopped before the end: from the last checkpoint on\n", stopped,
+                stopped == 1 ? "was" : "were");
 }
 
 bool command_matrix(Cli *cli, Error *error) {
@@ -289,6 +316,8 @@ bool command_matrix(Cli *cli, Error *error) {
     int known = matrix_count(matrix, CELL_DONE);
     if (done && known > 0 && !cli->quiet)
         fprintf(stderr, "%d of %d done%s\n", known, matrix->cell_count, cli->list ? "" : " before");
+    if (done && !cli->list && !cli->quiet)
+        tell_stopped(matrix);
     done = done && (cli->list || run_cells(cli, matrix, error));
     if (done && run_stop_requested())
         cli->status = 128 + run_stop_requested();

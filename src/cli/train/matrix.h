@@ -28,6 +28,8 @@ typedef struct MatrixCell {
     pid_t process;
     double began;
     int64_t run; // the one that finished; 0: none
+    int64_t
+        stopped; // the newest that did not come to its end, and goes on instead of another; 0: none
 } MatrixCell;
 
 // What is varied: the precisions, --set KEY=V1,V2, --layer PATTERN=P1,P2, --loss-scale S1,S2,
@@ -57,7 +59,8 @@ void matrix_free(Matrix *matrix);
 int matrix_count(const Matrix *matrix, CellState state);
 // "fp16, lr=0.1, seed 2"
 void matrix_cell_name(const Matrix *matrix, const MatrixCell *cell, char name[MATRIX_NAME_SIZE]);
-// To each cell that a run is of: whether it finished, or goes on.
+// To each cell that a run is of: whether it finished, is in progress, or was stopped before its
+// end.
 void matrix_note_run(Matrix *matrix, const RunRecord *run);
 
 // matrix_history.c. Gives the matrix its id, if the history has one, and every cell what that knows
@@ -78,6 +81,7 @@ typedef struct MatrixArguments { // of the child, ended by NULL; all of them own
     int count;
 } MatrixArguments;
 
+// Of a run of the cell, or to go on with the one that was stopped.
 bool matrix_arguments(const Cli *cli, const Matrix *matrix, const MatrixCell *cell,
                       MatrixArguments *arguments, Error *error) MUST_CHECK;
 void matrix_clear_arguments(MatrixArguments *arguments);

@@ -285,6 +285,9 @@ void matrix_note_run(Matrix *matrix, const RunRecord *run) {
             cell->state = CELL_DONE;
         } else if (in_progress && cell->state == CELL_MISSING) {
             cell->state = CELL_ELSEWHERE;
+        } else if ((run->status == RUN_STOPPED || run->status == RUN_DEAD) &&
+                   run->id > cell->stopped) {
+            cell->stopped = run->id;
         }
     }
 }
@@ -311,10 +314,14 @@ static bool add_count(MatrixArguments *arguments, const char *name, int64_t valu
     return value == 0 || (add(arguments, "--%s", name) && add(arguments, "%" PRId64, value));
 }
 
-bool matrix_arguments(const Cli *cli, const Matrix *matrix, const MatrixCell *cell,
-                      MatrixArguments *arguments, Error *error) {
-    *arguments = (MatrixArguments){.count = 0};
-    bool done = add(arguments, "%s", cli->arguments[0]) && add(arguments, "run") &&
+static bool add_resume(const Cli *cli, const MatrixCell *cell, MatrixArguments *arguments) {
+    return add(arguments, "resume") && add_option(arguments, "db", cli->database) &&
+           add(arguments, "%" PRId64, cell->stopped);
+}
+
+static bool add_run(const Cli *cli, const Matrix *matrix, const MatrixCell *cell,
+                    MatrixArguments *arguments) {
+    bool done = add(arguments, "run") &&
                 add_option(arguments, "precision",
                            matrix->precisions.count > 0 ? matrix->precisions.values[cell->precision]
                                                         : NULL) &&
@@ -327,17 +334,28 @@ bool matrix_arguments(const Cli *cli, const Matrix *matrix, const MatrixCell *ce
                 add_count(arguments, "epochs", cli->run.epochs) &&
                 add_count(arguments, "threads", matrix->threads) &&
                 add_count(arguments, "matrix", matrix->id) && add(arguments, "--seed") &&
-                add(arguments, "%" PRId64, cell->seed) && add(arguments, "--quiet");
+                add(arguments, "%" PRId64, cell->seed);
     for (int k = 0; k < matrix->key_count && done; k++) {
         char text[RECORD_TEXT_SIZE];
         value_text(&matrix->keys[k], cell->values[k], text);
         done = add_option(arguments, matrix->keys[k].option, text);
     }
+    return done;
+}
+
+bool matrix_arguments(const Cli *cli, const Matrix *matrix, const MatrixCell *cell,
+                      MatrixArguments *arguments, Error *error) {
+    *arguments = (MatrixArguments){.count = 0};
+    bool done = add(arguments, "%s", cli->arguments[0]) &&
+                (cell->stopped > 0 ? add_resume(cli, cell, arguments)
+                                   : add_run(cli, matrix, cell, arguments)) &&
+                add(arguments, "--quiet");
     if (done && cli->run.no_capture)
         done = add(arguments, "--no-capture");
     if (done && cli->trust)
         done = add(arguments, "--trust");
-    done = done && add(arguments, "--") && add(arguments, "%s", matrix->experiment);
+    if (done && cell->stopped == 0)
+        done = add(arguments, "--") && add(arguments, "%s", matrix->experiment);
     return done || error_fail(error, ERROR_MEMORY, "matrix: the arguments of a run are too long");
 }
 

@@ -65,6 +65,7 @@ static bool report_training(void *context, const Run *run, Error *error) {
         *error = lost;
         done = false;
     } else if (done && is_kept && !profiling->cli->quiet) {
+        fflush(stdout); // where both go to one place
         fprintf(stderr,
                 "kept as run %lld, which is @last now: mpbench profile %lld prints it again, and "
                 "its screen shows it (P)\n",

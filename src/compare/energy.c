@@ -26,10 +26,12 @@ double compare_energy(const Comparison *comparison, int run) {
     return compare_joules(&comparison->runs[run], comparison->options.watts);
 }
 
-bool compare_trained_as_long(const Comparison *comparison, const CompareSide *side,
-                             const CompareSide *baseline) {
+bool compare_tells_energy(const Comparison *comparison, const CompareSide *side,
+                          const CompareSide *baseline) {
     const RunRecord *first = &comparison->runs[baseline->members[0]];
     const CompareSide *both[] = {side, baseline};
+    if (compare_is_too_short(side, baseline))
+        return false;
     for (int k = 0; k < 2; k++)
         for (int i = 0; i < both[k]->member_count; i++) {
             const RunRecord *run = &comparison->runs[both[k]->members[i]];
@@ -64,7 +66,7 @@ static bool say_group(Comparison *comparison, const CompareSide *side) {
     if (!isnan(grams))
         phrase_add(&phrase, " and, at %.4g g a kWh, %.3g g of CO2", grams, side->co2_g.mean);
     if (side != baseline && !isnan(side->energy_ratio) &&
-        compare_trained_as_long(comparison, side, baseline))
+        compare_tells_energy(comparison, side, baseline))
         say_reduction(&phrase, side, baseline, !isnan(grams));
     phrase_add(&phrase, ".");
     return true;

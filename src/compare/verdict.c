@@ -192,6 +192,9 @@ static bool say_failure(Phrase *text, const Comparison *comparison, const Compar
     const int64_t since = diverged_since(comparison, run);
     if (since > 0 && is_compared(comparison, run, since, as_ended)) {
         phrase_add(text, "; %s had diverged by step %lld", side->label, (long long)since);
+        const double course = record_fact_number(run, RECORD_FACT_COURSE);
+        if (course > 0 && run->has_loss) // it may have come back
+            phrase_add(text, " (a loss of %.3g before, %.3g in the end)", course, run->loss_last);
         if (run->parent > 0 && since <= run->parent_step) // nothing of its own is to blame
             phrase_add(text, ", as run %lld had already when it was forked from that at step %lld",
                        (long long)run->parent, (long long)run->parent_step);
@@ -328,7 +331,7 @@ static bool judge_group(Comparison *comparison, const CompareSide *side,
     slowed = slowed ? slowed : compare_slowed_by(comparison, baseline);
     tell_speed(parts, side, baseline, slowed);
     tell_share(parts, side->memory_ratio, "needs", "memory", "its");
-    if (compare_trained_as_long(comparison, side, baseline))
+    if (compare_tells_energy(comparison, side, baseline))
         tell_share(parts, side->energy_ratio, slowed ? "seemed to use" : "uses", "energy", "its");
     if (compare_loss_is_broken(side) && compare_loss_is_broken(baseline)) {
         Phrase broken = next_part(parts);

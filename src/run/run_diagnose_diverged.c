@@ -168,10 +168,12 @@ static void tell_begun_here(Phrase *text, const RunState *state, const Divergenc
 }
 
 // Beside the note, for who compares: it is of the step in which that was noticed.
-static void keep_since(Run *run, int64_t since) {
-    char text[24];
+static void keep_since(Run *run, int64_t since, double usual) {
+    char text[32];
     snprintf(text, sizeof text, "%lld", (long long)since);
     run_add_fact(run, RECORD_FACT_DIVERGED, text);
+    snprintf(text, sizeof text, "%.9g", usual);
+    run_add_fact(run, RECORD_FACT_COURSE, text);
 }
 
 void run_tell_diverged(RunState *state, const Divergence *divergence) {
@@ -184,7 +186,7 @@ void run_tell_diverged(RunState *state, const Divergence *divergence) {
         tell_inherited(&phrase, run, divergence, since);
     else
         tell_begun_here(&phrase, state, divergence);
-    keep_since(run, since > 0 ? since : state->loss_since);
+    keep_since(run, since > 0 ? since : state->loss_since, divergence->usual);
     run_diagnose(run, DIAGNOSIS_DIVERGED,
                  divergence->grown ? run_layer_of(run, divergence->grown) : "", "%s", text);
 }
@@ -205,6 +207,6 @@ void run_tell_growing(RunState *state, const Divergence *divergence) {
     add_fork(&phrase, run, before, "");
     phrase_add(&phrase, "%s with one change: ", before > 0 ? " before it" : "");
     add_changes(&phrase, run, divergence);
-    keep_since(run, since);
+    keep_since(run, since, divergence->usual);
     run_diagnose(run, DIAGNOSIS_DIVERGED, "", "%s", text);
 }

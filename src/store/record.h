@@ -78,6 +78,8 @@ bool record_option_is_typed(const RecordOption *option);
 // The step from which on the loss had left its course, of a run that says so ("diverged"); its note
 // is of the step in which that was noticed.
 #define RECORD_FACT_DIVERGED "diverged.since"
+// And what the loss was before it.
+#define RECORD_FACT_COURSE "diverged.from"
 
 // What surrounded the run: {"library.sqlite", "3.40.1"}, {"host", ".."}, {"threads", "2"}.
 typedef struct RecordFact {

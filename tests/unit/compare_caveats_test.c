@@ -120,6 +120,20 @@ static void a_speed_measured_in_company_only_seemed_so(void) {
     }
 }
 
+static void energy_of_short_runs_is_held_against_nothing(void) {
+    RunRecord *runs = planted_records(six, 2);
+    Error error;
+    for (int i = 0; i < 2; i++) {
+        runs[i].energy_j = 100 * (2 - i);
+        runs[i].wall_s = 0.5;
+    }
+    CompareOptions options = {.grams_per_kwh = NAN};
+    Comparison *comparison = compare_records(runs, NULL, 2, &options, &error);
+    CHECK(!strstr(comparison->verdicts[0], "energy"));
+    CHECK(!strstr(comparison->energies[1], "less than"));
+    compare_free(comparison);
+}
+
 static void energy_of_fewer_steps_is_held_against_nothing(void) {
     Error error;
     for (int fork = 0; fork < 2; fork++) {
@@ -342,6 +356,7 @@ int main(void) {
     RUN_TEST(between_its_stretches_a_run_keeps_nobody_company);
     RUN_TEST(a_run_that_counts_no_epochs_is_told_where_they_are_the_axis);
     RUN_TEST(a_speed_measured_in_company_only_seemed_so);
+    RUN_TEST(energy_of_short_runs_is_held_against_nothing);
     RUN_TEST(energy_of_fewer_steps_is_held_against_nothing);
     RUN_TEST(a_target_is_told_with_its_seeds);
     RUN_TEST(what_misleads_is_said);

@@ -206,6 +206,25 @@ static void add_note(RunRecord *run, int64_t step, const char *since) {
     CHECK(record_set_facts(run, &fact, since[0] ? 1 : 0, &error));
 }
 
+static void of_a_run_that_diverged_it_is_told_where_it_ended(void) {
+    const RecordDiagnosis note = {.kind = "diverged", .step = 140};
+    const RecordFact facts[] = {{RECORD_FACT_DIVERGED, "120"}, {RECORD_FACT_COURSE, "0.0156"}};
+    Error error;
+    Planted planted[] = {six[0], six[0]};
+    planted[1].lr = 0.2;
+    planted[1].end = 0.019;
+    planted[1].accuracy = 0.5;
+    RunRecord *runs = planted_records(planted, 2);
+    CHECK(record_set_diagnoses(&runs[1], &note, 1, &error));
+    CHECK(record_set_facts(&runs[1], facts, 2, &error));
+    CompareOptions options = {.grams_per_kwh = NAN};
+    Comparison *comparison = compare_records(runs, planted_curves(planted, 2), 2, &options, &error);
+    CHECK_CONTAINS(
+        comparison->verdicts[0],
+        "; lr=0.2 had diverged by step 120 (a loss of 0.0156 before, 0.0465 in the end); whether");
+    compare_free(comparison);
+}
+
 // A fork's note of an older version does not know of its parent.
 static void a_run_diverged_since_a_step_and_a_fork_when_its_parent_did(void) {
     static const struct {
@@ -252,6 +271,7 @@ int main(void) {
     RUN_TEST(one_seed_cannot_tell);
     RUN_TEST(of_a_run_with_one_loss_no_learning_is_told);
     RUN_TEST(a_verdict_on_the_outcome_alone_is_a_sentence);
+    RUN_TEST(of_a_run_that_diverged_it_is_told_where_it_ended);
     RUN_TEST(a_run_diverged_since_a_step_and_a_fork_when_its_parent_did);
     return test_end();
 }

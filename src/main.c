@@ -89,6 +89,8 @@ static const Command commands[] = {
      "A loss here, as in run and show, is the last one; compare has the mean of the last tenth.\n"
      "`fp32 +2 layers`: so many are set to other formats, as by --layers; `keep=none`: what\n"
      "--keep-fp32 said. In JSON that is precision_label.\n"
+     "Stale is a run in progress that gives no sign of life, as one that Ctrl-Z stopped; dead one\n"
+     "whose process is gone: `mpbench resume` goes on with it.\n"
      "Without FILTER the scans stand below the runs.",
      0, CLI_MAX_OPERANDS, command_ls},
     {"show", FOR_SHOW, "RUN", "all that is known of one run",

@@ -72,8 +72,8 @@ static bool check_labels(const int32_t *labels, int64_t count, int32_t classes, 
     for (int64_t i = 0; i < count; i++)
         if (labels[i] < 0 || labels[i] >= classes)
             return error_fail(error, ERROR_FAILED,
-                              FILE_PATH ": label %" PRId32 ", of sample %" PRId64
-                                        ", is outside the %" PRId32 " classes (0 to %" PRId32
+                              FILE_PATH ": label %" PRId32 " at index %" PRId64
+                                        " is outside the %" PRId32 " classes (0 to %" PRId32
                                         "); correct the labels or the number of classes",
                               name, labels[i], i + 1, classes, classes - 1);
     return true;
@@ -84,12 +84,13 @@ static bool check_finite(const float *values, int64_t count, int64_t size, const
     for (int64_t i = 0; i < count; i++)
         if (!isfinite(values[i]))
             return error_fail(error, ERROR_FAILED,
-                              "%s: element %" PRId64 " of sample %" PRId64
-                              " is %s; clean the data before training on it",
+                              "%s: element %" PRId64 " of sample %" PRId64 " is %s (index %" PRId64
+                              "); clean the data before training on it",
                               name, i % size + 1, i / size + 1,
                               isnan(values[i]) ? "nan"
                               : values[i] > 0  ? "inf"
-                                               : "-inf");
+                                               : "-inf",
+                              i + 1);
     return true;
 }
 

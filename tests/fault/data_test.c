@@ -220,7 +220,7 @@ static bool pair_up(uint32_t images, uint32_t labels, int hostile_index) {
 static void row_18_images_and_labels_must_agree(void) {
     CHECK(pair_up(20, 20, -1));
     CHECK_REFUSED(pair_up(20, 19, -1), "20 images", "19 labels", path_of("images"));
-    CHECK_REFUSED(pair_up(20, 20, 17), path_of("labels"), "label 10, of sample 18", "10 classes");
+    CHECK_REFUSED(pair_up(20, 20, 17), path_of("labels"), "label 10 at index 18", "10 classes");
 }
 
 static void row_19_cifar_is_cut_into_records(void) {
@@ -246,7 +246,7 @@ static void row_18_and_61_tensors_are_checked(void) {
     DatasetTensor tx = {FORMAT_FP32, 2, x_shape, x}, ty = {FORMAT_INT32, 1, y_shape, y};
     CHECK(made(dataset_from_tensors(&tx, &ty, 3, &error)));
     CHECK(made(dataset_from_tensors(&tx, NULL, 0, &error)));
-    CHECK_REFUSED(made(dataset_from_tensors(&tx, &ty, 2, &error)), "y: label 2, of sample 3");
+    CHECK_REFUSED(made(dataset_from_tensors(&tx, &ty, 2, &error)), "y: label 2 at index 3");
     ty.shape = two;
     CHECK_REFUSED(made(dataset_from_tensors(&tx, &ty, 3, &error)), "3 samples", "has 2");
     ty.shape = y_shape;
@@ -257,7 +257,7 @@ static void row_18_and_61_tensors_are_checked(void) {
     for (int i = 0; i < 3; i++) {
         x[5] = cases[i].value;
         CHECK_REFUSED(made(dataset_from_tensors(&tx, &ty, 3, &error)), "x: element 2 of sample 3",
-                      cases[i].name);
+                      cases[i].name, "index 6");
     }
     x[5] = 0;
     tx.shape = none;
@@ -269,7 +269,7 @@ static void row_18_and_61_tensors_are_checked(void) {
     CHECK_REFUSED(made(dataset_from_tensors(&tx, NULL, 0, &error)), "x: is bf16", "fp32");
     y[1] = -1;
     tx.format = FORMAT_FP32;
-    CHECK_REFUSED(made(dataset_from_tensors(&tx, &ty, 3, &error)), "label -1, of sample 2");
+    CHECK_REFUSED(made(dataset_from_tensors(&tx, &ty, 3, &error)), "label -1 at index 2");
 }
 
 // ---- 20 -----------------------------------------------------------------------------------------

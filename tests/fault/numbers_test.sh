@@ -41,7 +41,7 @@ for kind in nan inf; do
     case $kind in nan) value='0/0' ;; *) value='1/0' ;; esac
     printf 'mp.data.tensors { x = mp.tensor { { 1, 2 }, { 3, %s } }, batch = 1 }\n' "$value" |
         experiment "data_with_$kind"
-    refused "data_with_$kind" "data_with_$kind.lua:2:" "$kind" '3'
+    refused "data_with_$kind" "data_with_$kind.lua:2:" "$kind" 'index 4'
 done
 
 # ---- 62: loss and gradients ---------------------------------------------------------------------

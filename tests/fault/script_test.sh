@@ -409,7 +409,7 @@ idx data_little_endian little_endian labels2 'little_endian: the dimensions are 
 idx data_overflow overflow labels2 'overflow: the product of its 3 dimensions overflows'
 idx data_damaged_gzip damaged.gz labels2 'damaged.gz: the gzip data is damaged'
 idx data_other_count images labels3 'images: has 2 images but' 'labels3 has 3 labels'
-idx data_label_past_classes images labels2 'label 9, of sample 2, is outside the 4 classes'
+idx data_label_past_classes images labels2 'label 9 at index 2 is outside the 4 classes'
 
 mkdir "$folder/cifar"
 for part in data_batch_1 data_batch_2 data_batch_3 data_batch_4 data_batch_5; do

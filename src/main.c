@@ -89,8 +89,8 @@ static const Command commands[] = {
      "A loss here, as in run and show, is the last one; compare has the mean of the last tenth.\n"
      "`fp32 +2 layers`: so many are set to other formats, as by --layers; `keep=none`: what\n"
      "--keep-fp32 said. In JSON that is precision_label.\n"
-     "Stale is a run in progress that gives no sign of life, as one that Ctrl-Z stopped; dead one\n"
-     "whose process is gone: `mpbench resume` goes on with it.\n"
+     "Stale is a run in progress that gives no sign of life, as one that Ctrl-Z stopped; dead is\n"
+     "one whose process is gone: `mpbench resume` goes on with it.\n"
      "Without FILTER the scans stand below the runs.",
      0, CLI_MAX_OPERANDS, command_ls},
     {"show", FOR_SHOW, "RUN", "all that is known of one run",
@@ -152,12 +152,11 @@ static const Command commands[] = {
      "--precision P1,P2 and --set KEY=V1,V2 take several values, --seeds N the seeds 1 to N. "
      "Every\n"
      "combination is trained in a process of its own. The same command again goes on where it was\n"
-     "ended: what finished is not run again, what was stopped goes on from its last checkpoint, "
-     "unless\n"
-     "the code of the script, or of a file that it requires, was changed (comments and blank lines "
-     "may\n"
-     "be); with --list it trains nothing: it lists the combinations, each with its run or to be\n"
-     "trained, and compares what is there.\n"
+     "ended: what finished is not run again, and what was stopped goes on from its last checkpoint, "
+     "on\n"
+     "as many threads as before; unless the code of the script, or of a file that it requires, was\n"
+     "changed (comments and blank lines may be). With --list it trains nothing: it lists the\n"
+     "combinations, each with its run or to be trained, and compares what is there.\n"
      "The first combination is the baseline.",
      1, 1, command_matrix},
     {"ctl", FOR_CTL, "RUN VERB [ARGUMENT]", "an order to a run in progress, and its answer",

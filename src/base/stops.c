@@ -11,7 +11,9 @@
 static atomic_int held; // by threads
 static _Thread_local int held_here;
 static atomic_bool is_wanted, is_taken; // a stop; by a thread, which carries it out
-static _Atomic double stood_still;      // seconds
+static atomic_int stops;                // of the process, up to now
+static _Atomic double stood_still;      // for so many seconds, before the one
+static _Atomic double stands_since;     // that it is in since then; 0: it is in none
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_BOOL_LOCK_FREE == 2 &&
                    ATOMIC_LLONG_LOCK_FREE == 2,
                "a handler uses them");
@@ -24,8 +26,11 @@ static void stop_now(void) {
         return;
     if (atomic_load(&is_wanted)) {
         const double since = clock_seconds();
+        atomic_store(&stands_since, since);
         raise(SIGSTOP);
         atomic_store(&stood_still, atomic_load(&stood_still) + clock_seconds() - since);
+        atomic_store(&stands_since, 0);
+        atomic_fetch_add(&stops, 1);
     }
     atomic_store(&is_wanted, false);
     atomic_store(&is_taken, false);
@@ -83,5 +88,10 @@ void stops_forget(void) {
 }
 
 double stops_clock(void) {
-    return clock_seconds() - atomic_load(&stood_still);
+    const double since = atomic_load(&stands_since);
+    return (since > 0 ? since : clock_seconds()) - atomic_load(&stood_still);
+}
+
+int stops_count(void) {
+    return atomic_load(&stops);
 }

@@ -12,15 +12,17 @@
 // From here on. Leaves it alone where whoever started us ignores it.
 void stops_put_off(void);
 
-// Around all that is held against others; nests. The outermost of a thread may stop the process
-// before it begins, or after it ends, and returns once that goes on.
+// Around all that is held against others; nests. Whoever held lets go, on the same thread. The
+// outermost of a thread may stop the process before it begins, or after it ends, and returns once
+// that goes on.
 void stops_hold(void);
 void stops_let(void);
 // Whether the process will stop once nobody holds anything.
 bool stops_are_wanted(void);
-// The process was told to go on: what has not stopped it yet will not. Whoever has a handler of
-// SIGCONT of their own calls it there.
+// The process was told to go on: a stop that waits for somebody to let go is none any more. Whoever
+// has a handler of SIGCONT of their own calls it there.
 void stops_forget(void);
 
 // clock_seconds, but for the time that the process was stopped so.
 double stops_clock(void);
+int stops_count(void); // how often it was

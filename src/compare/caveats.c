@@ -31,15 +31,17 @@ __attribute__((format(printf, 2, 3))) static bool warn(Comparison *comparison, c
     return true;
 }
 
-// One that goes on has no end yet, and of one that died nobody wrote it down: its last sign of life
-// is the end of its last stretch. Without stretches it is as long as what it took.
-static int64_t end_of(const RunRecord *run, const RunStretch *last) {
+// One that goes on has no end yet, and of one that died nobody wrote it down: what its earlier
+// stretches leave of the time that it took was its last, and pauses come on top.
+static int64_t end_of(const RunRecord *run, const CompareStretches *stretches, int64_t from_ms) {
     if (run_status_goes_on(run->status))
         return INT64_MAX;
     if (run->status != RUN_DEAD)
         return run->ended_ms;
-    return last->to_ms > last->from_ms ? last->to_ms
-                                       : last->from_ms + (int64_t)(1000 * run->wall_s);
+    int64_t end = from_ms + (int64_t)(1000 * run->wall_s);
+    for (int i = 0; i + 1 < stretches->count; i++)
+        end -= stretches->list[i].to_ms - stretches->list[i].from_ms;
+    return end;
 }
 
 static int stretch_count(const Comparison *comparison, int run) {
@@ -54,7 +56,7 @@ static RunStretch stretch_of(const Comparison *comparison, int run, int at) {
     if (known->count > 0)
         stretch = known->list[at];
     if (at + 1 == stretch_count(comparison, run)) {
-        const int64_t end = end_of(record, &stretch);
+        const int64_t end = end_of(record, known, stretch.from_ms);
         stretch.to_ms = end > stretch.to_ms ? end : stretch.to_ms;
     }
     return stretch;

@@ -92,7 +92,7 @@ Run *run_new(const RunOptions *options, Error *error) {
             run_add_fact(run, options->facts[i].name, options->facts[i].value);
     if (passed.code != ERROR_NONE)
         run_add_fact(run, "device.passed", passed.text);
-    state->breaks_of_energy = run_breaks();
+    state->stops_of_energy = stops_count();
     energy_begin(&state->energy, NULL);
     vitals_begin(&state->vitals, run->device);
     run_resume_clock(run);
@@ -297,12 +297,8 @@ void run_note_break(void) {
     atomic_fetch_add(&breaks, 1);
 }
 
-int run_breaks(void) {
-    return atomic_load(&breaks);
-}
-
 bool run_leave_out_break(RunState *state, double now) {
-    const int all = run_breaks();
+    const int all = atomic_load(&breaks);
     if (state->clock_runs && all != state->breaks_seen) {
         state->run.training_seconds -= run_clock_at(state, now) - state->step_clock;
         state->step_has_break = true;
@@ -357,8 +353,11 @@ void run_begin_wait(RunState *state) {
 void run_end_wait(RunState *state) {
     if (state->waits == 1) {
         run_look_at_energy(state);
+        const double waited = stops_clock() - state->waits_since;
         if (state->run.ended == 0)
-            state->run.started += stops_clock() - state->waits_since;
+            state->run.started += waited;
+        if (state->clock_runs) // within a step, for the history
+            state->run.training_seconds -= waited;
     }
     state->waits--;
 }

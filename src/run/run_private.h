@@ -232,7 +232,7 @@ typedef struct RunState { // a Run is the first member of one
     double step_clock;         // what it said at the end of the step before
     double first_step_seconds; // on the clock: it made primitives and filled caches
     int breaks_seen;           // of the process
-    int breaks_of_energy;      // at the last look at it
+    int stops_of_energy;       // at the last look at it
     bool step_has_break;       // since the end of the step before, while the clock ran
     bool reached_limit;
     bool knows_layers; // those that --layer names were looked for
@@ -264,8 +264,6 @@ double run_clock_at(const RunState *state, double now); // what run_clock says t
 // Leaves out what went since the last step ended if the process was stopped in between; whether a
 // step is in progress of which some was left out so.
 bool run_leave_out_break(RunState *state, double now);
-// How often the process was stopped and went on.
-int run_breaks(void);
 // By an order, or for the history: neither time nor energy that go meanwhile are the run's. Nests.
 void run_begin_wait(RunState *state);
 void run_end_wait(RunState *state);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/stops.h"
 #include "run/recorder_private.h"
 #include "run/run_private.h"
 
@@ -22,9 +23,9 @@ void run_sample_energy(Run *run) {
 }
 
 void run_look_at_energy(RunState *state) {
-    const int breaks = run_breaks();
-    const bool counts = state->waits == 0 && breaks == state->breaks_of_energy;
-    state->breaks_of_energy = breaks;
+    const int stops = stops_count();
+    const bool counts = state->waits == 0 && stops == state->stops_of_energy;
+    state->stops_of_energy = stops;
     (counts ? energy_sample : energy_leave_out)(&state->energy);
     (counts ? vitals_sample : vitals_leave_out)(&state->vitals);
 }

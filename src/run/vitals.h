@@ -22,4 +22,5 @@ typedef struct Vitals {
 // Counts from now on.
 void vitals_begin(Vitals *vitals, Device *device);
 void vitals_sample(Vitals *vitals);
-void vitals_leave_out(Vitals *vitals); // samples; the energy since the last one does not count
+// Samples; the energy since the last one does not count, unless this one fails.
+void vitals_leave_out(Vitals *vitals);

@@ -18,8 +18,8 @@ bool store_update_run(Store *store, const RunRecord *record, Error *error) MUST_
 // gone reads as dead.
 bool store_read_run(Store *store, int64_t id, RunRecord *record, Error *error) MUST_CHECK;
 
-// A time in which a run trained: from its start, or a resume, to the last event or sign of life
-// that is known of it.
+// A time in which a run trained: from its start, or a resume, to the last event that is known of
+// it.
 typedef struct RunStretch {
     int64_t from_ms, to_ms; // wall clock, since 1970
 } RunStretch;

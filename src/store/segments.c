@@ -92,11 +92,9 @@ bool store_read_stretches(Store *store, int64_t run, RunStretch **stretches, int
     *stretches = NULL;
     *count = 0;
     if (!query_begin(&query, store,
-                     "SELECT s.began_ms, max(ifnull((SELECT max(e.time_ms) FROM events e"
-                     " WHERE e.run = s.run AND e.segment = s.segment), 0),"
-                     " ifnull((SELECT w.beat_wall_ms FROM workers w WHERE w.run = s.run AND"
-                     " s.segment = (SELECT max(l.segment) FROM segments l WHERE l.run = s.run)),"
-                     " 0)) FROM segments s WHERE s.run = ? ORDER BY s.segment",
+                     "SELECT s.began_ms, (SELECT max(e.time_ms) FROM events e"
+                     " WHERE e.run = s.run AND e.segment = s.segment)"
+                     " FROM segments s WHERE s.run = ? ORDER BY s.segment",
                      error))
         return false;
     query_put_integer(&query, run);

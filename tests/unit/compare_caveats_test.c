@@ -36,8 +36,8 @@ static void between_its_stretches_a_run_keeps_nobody_company(void) {
         {RUN_STOPPED, 2000, 3000, false}, {RUN_STOPPED, 500, 3000, true},
         {RUN_STOPPED, 2000, 5500, true},  {RUN_STOPPED, 7000, 8000, false},
         {RUN_RUNNING, 2000, 3000, false}, {RUN_RUNNING, 60000, 61000, true},
-        {RUN_DEAD, 5050, 7500, true}, // its last sign of life came after 5,100 ms
-        {RUN_DEAD, 5200, 9500, false},
+        {RUN_DEAD, 7000, 7500, true}, // of the 4 s that it took, 3 were its last
+        {RUN_DEAD, 9000, 9500, false},
     };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         RunRecord *runs = planted_records(six, 2);

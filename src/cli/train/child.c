@@ -95,8 +95,9 @@ bool child_start(char *const *arguments, pid_t *process, Error *error) {
                           error_remedy(code));
     if (child == 0) {
         setpgid(0, 0);
-        // Also where we ended before it asked. Of a child that stands still then the kernel says
-        // the same by the same signal, and two that are alike ask for the end once.
+        // Also where we ended before it asked. When we die while it stands still the kernel sends
+        // its group, of which nobody is left, SIGHUP and SIGCONT: the same signal twice arrives
+        // once, and asks for the end once.
         if (prctl(PR_SET_PDEATHSIG, SIGHUP) != 0 || getppid() != parent)
             _exit(127);
         if (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "r", stdin))

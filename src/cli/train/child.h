@@ -2,8 +2,9 @@
 // it.
 //
 // A child has a process group of its own, so that ^C on the terminal reaches it once: from us. It
-// says nothing on standard output. However we end, it is told to stop, with a checkpoint. Main
-// thread.
+// says nothing on standard output. However we end, it is told to stop, with a checkpoint; where it
+// stands still then, once somebody has it go on, which the kernel does unless a process of this
+// session takes it over. Main thread.
 #pragma once
 
 #include <sys/types.h>

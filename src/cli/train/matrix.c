@@ -1,8 +1,8 @@
 #define _GNU_SOURCE // locks of an open file, which no other descriptor's end lets go
 
 // `mpbench matrix`: every combination of precision, parameters and seed as a run of its own, in
-// processes of their own, and then the comparison. What finished before is not run again: runs are
-// found by the options that they were recorded with.
+// processes of their own, and then the comparison. What finished before is not run again, and what
+// was stopped goes on: runs are found by the options that they were recorded with.
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -68,12 +68,8 @@ static void reap(const Cli *cli, Matrix *matrix) {
                 continue;
             bool is_done = WIFEXITED(status) && WEXITSTATUS(status) == 0;
             cell->state = is_done ? CELL_DONE : run_stop_requested() ? CELL_MISSING : CELL_FAILED;
-            if (cell->state == CELL_FAILED && cell->stopped > 0) {
-                cell->stopped = 0; // it cannot go on: another is trained from the start
-                cell->state = CELL_MISSING;
-                continue;
-            }
-            note_refusal(matrix, status);
+            if (cell->stopped == 0) // else it was not refused when it began
+                note_refusal(matrix, status);
             if (cell->state != CELL_MISSING)
                 tell(cli, matrix, cell);
         }
@@ -169,15 +165,13 @@ static bool list_cells(const Cli *cli, const Matrix *matrix, Error *error) {
     for (int i = 0; i < matrix->cell_count; i++) {
         const MatrixCell *cell = &matrix->cells[i];
         char name[MATRIX_NAME_SIZE], run[TEXT_SIZE];
-        const int64_t known = cell->run > 0 ? cell->run : cell->stopped;
+        const int64_t stopped = cell->state == CELL_MISSING ? cell->stopped : 0;
+        const int64_t known = cell->run > 0 ? cell->run : stopped;
         matrix_cell_name(matrix, cell, name);
         snprintf(run, sizeof run, "%" PRId64, known);
         table_put(table, name, "");
         table_put(table, known > 0 ? run : NULL, "");
-        table_put(table,
-                  cell->state == CELL_MISSING && known > 0 ? "stopped, to go on"
-                                                           : words[cell->state],
-                  "");
+        table_put(table, stopped > 0 ? "stopped, to go on" : words[cell->state], "");
     }
     bool done =
         table_print(table, stdout, terminal_width(&terminal), terminal_style(&terminal, STYLE_DIM),
@@ -284,6 +278,11 @@ static bool end(const Cli *cli, Matrix *matrix, Error *error) {
                           "matrix: %d of %d runs %s in progress in another process; the same "
                           "command compares them once they have ended",
                           busy, matrix->cell_count, busy == 1 ? "is" : "are");
+    if (done && stopped > 0 && failed > 0)
+        return error_fail(error, ERROR_FAILED,
+                          "matrix: of %d runs %d failed, and %d did not come to the end; the same "
+                          "command tries those again and goes on with these",
+                          matrix->cell_count, failed, stopped);
     if (done && stopped > 0)
         return error_fail(error, ERROR_FAILED,
                           "matrix: %d of %d runs %s stopped before the end, and not compared; the "
@@ -311,8 +310,9 @@ bool command_matrix(Cli *cli, Error *error) {
     if (!matrix)
         return false;
     child_catch_signals();
-    int file = -1; // locked until the end
-    bool done = look(cli, matrix, error) && (cli->list || lock(cli, matrix, &file, error));
+    int file = -1;                          // locked until the end
+    bool done = look(cli, matrix, error) && // and again: who had the lock may have trained
+                (cli->list || (lock(cli, matrix, &file, error) && look(cli, matrix, error)));
     int known = matrix_count(matrix, CELL_DONE);
     if (done && known > 0 && !cli->quiet)
         fprintf(stderr, "%d of %d done%s\n", known, matrix->cell_count, cli->list ? "" : " before");

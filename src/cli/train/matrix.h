@@ -13,7 +13,7 @@
 enum { MATRIX_MOST_CELLS = 256, MATRIX_MOST_KEYS = 320, MATRIX_NAME_SIZE = 256 };
 
 typedef enum CellState {
-    CELL_MISSING,
+    CELL_MISSING,   // to be trained, or to go on
     CELL_RUNNING,   // by us
     CELL_ELSEWHERE, // in another process
     CELL_DONE,
@@ -27,9 +27,9 @@ typedef struct MatrixCell {
     CellState state;
     pid_t process;
     double began;
-    int64_t run; // the one that finished; 0: none
-    int64_t
-        stopped; // the newest that did not come to its end, and goes on instead of another; 0: none
+    int64_t run;          // the one that finished; 0: none
+    int64_t stopped;      // goes on instead of another; 0: none
+    int64_t stopped_step; // from here
 } MatrixCell;
 
 // What is varied: the precisions, --set KEY=V1,V2, --layer PATTERN=P1,P2, --loss-scale S1,S2,
@@ -44,6 +44,7 @@ typedef struct MatrixKey {
 typedef struct Matrix {
     int64_t id; // of the history; 0: it has none of it
     const char *experiment;
+    char path[512];       // of its script, as runs keep it
     char *specification;  // what is the same in all cells
     MatrixKey precisions; // no value: the experiment's own
     MatrixKey keys[MATRIX_MOST_KEYS];
@@ -59,9 +60,9 @@ void matrix_free(Matrix *matrix);
 int matrix_count(const Matrix *matrix, CellState state);
 // "fp16, lr=0.1, seed 2"
 void matrix_cell_name(const Matrix *matrix, const MatrixCell *cell, char name[MATRIX_NAME_SIZE]);
-// To each cell that a run is of: whether it finished, is in progress, or was stopped before its
-// end.
-void matrix_note_run(Matrix *matrix, const RunRecord *run);
+// To each cell that a run is of: whether it finished or is in progress, or that it can go on from
+// this step; 0: it cannot.
+void matrix_note_run(Matrix *matrix, const RunRecord *run, int64_t goes_on_from);
 
 // matrix_history.c. Gives the matrix its id, if the history has one, and every cell what that knows
 // of it; writes nothing. A matrix is known by the code of its experiment and of what that requires:

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/load.h"
 #include "base/text_stream.h"
+#include "base/whole_path.h"
 #include "cli/experiments.h"
 #include "cli/train/known_parameters.h"
 #include "cli/train/training.h"
@@ -157,6 +158,7 @@ static bool specify(const Cli *cli, Matrix *matrix, Error *error) {
     if (!experiment_find(matrix->experiment, path, sizeof path, error) ||
         !check_values(cli, matrix, path, error))
         return false;
+    whole_path(matrix->path, sizeof matrix->path, path);
     TextStream text;
     if (!text_stream_open(&text))
         return fail_memory(error);
@@ -274,7 +276,7 @@ static bool is_of_cell(const Matrix *matrix, const MatrixCell *cell, const RunRe
     return varied == matrix->key_count;
 }
 
-void matrix_note_run(Matrix *matrix, const RunRecord *run) {
+void matrix_note_run(Matrix *matrix, const RunRecord *run, int64_t goes_on_from) {
     bool in_progress = run_status_goes_on(run->status);
     for (int i = 0; i < matrix->cell_count; i++) {
         MatrixCell *cell = &matrix->cells[i];
@@ -285,9 +287,9 @@ void matrix_note_run(Matrix *matrix, const RunRecord *run) {
             cell->state = CELL_DONE;
         } else if (in_progress && cell->state == CELL_MISSING) {
             cell->state = CELL_ELSEWHERE;
-        } else if ((run->status == RUN_STOPPED || run->status == RUN_DEAD) &&
-                   run->id > cell->stopped) {
+        } else if (goes_on_from > cell->stopped_step) {
             cell->stopped = run->id;
+            cell->stopped_step = goes_on_from;
         }
     }
 }

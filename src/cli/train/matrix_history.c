@@ -1,15 +1,41 @@
 // What the history has of a matrix, by whatever name it was kept.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/lua_code.h"
 #include "cli/train/matrix.h"
+#include "store/checkpoints.h"
 #include "store/runs.h"
 
 // What older specifications begin with: the hash was that of the whole text, comments too.
 static const char of_text[] = "script ";
 
 enum { OF_TEXT = sizeof of_text - 1, OF_CODE = sizeof MATRIX_OF_CODE - 1, HEX = HASH_HEX_SIZE - 1 };
+
+// The last step from which a run that was stopped goes on as one of this matrix would have come to
+// it: by the same file, on as many threads, from a checkpoint that is there. 0: from none.
+static bool find_way_on(Store *store, const Matrix *matrix, const RunRecord *run, int64_t *step,
+                        Error *error) {
+    CheckpointRow *rows;
+    int count;
+    char root[STORE_PATH_SIZE], file[2 * STORE_PATH_SIZE];
+    *step = 0;
+    if ((run->status != RUN_STOPPED && run->status != RUN_DEAD) ||
+        run->threads != matrix->threads || strcmp(run->script_path, matrix->path) != 0)
+        return true;
+    if (!store_list_checkpoints(store, run->id, &rows, &count, error))
+        return false;
+    store_checkpoint_root(store, root);
+    for (int i = 0; i < count; i++) {
+        snprintf(file, sizeof file, "%s/%s", root, rows[i].file);
+        if (!checkpoint_has_weights_only(&rows[i]) && access(file, R_OK) == 0)
+            *step = rows[i].step;
+    }
+    free(rows);
+    return true;
+}
 
 static bool note_runs(Store *store, Matrix *matrix, int64_t id, Error *error) {
     RunRecord *runs;
@@ -20,9 +46,11 @@ static bool note_runs(Store *store, Matrix *matrix, int64_t id, Error *error) {
     bool done = true;
     for (int i = 0; i < count && done; i++) {
         RunRecord run = {.id = 0};
-        done = store_read_run(store, runs[i].id, &run, error);
+        int64_t goes_on_from;
+        done = store_read_run(store, runs[i].id, &run, error) &&
+               find_way_on(store, matrix, &run, &goes_on_from, error);
         if (done)
-            matrix_note_run(matrix, &run);
+            matrix_note_run(matrix, &run, goes_on_from);
         record_clear(&run);
     }
     store_free_runs(runs, count);

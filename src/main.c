@@ -152,9 +152,11 @@ static const Command commands[] = {
      "--precision P1,P2 and --set KEY=V1,V2 take several values, --seeds N the seeds 1 to N. "
      "Every\n"
      "combination is trained in a process of its own. The same command again goes on where it was\n"
-     "ended: what finished is not run again, and what was stopped goes on from its last checkpoint, "
+     "ended: what finished is not run again, and what was stopped goes on from its last "
+     "checkpoint, "
      "on\n"
-     "as many threads as before; unless the code of the script, or of a file that it requires, was\n"
+     "as many threads as before; unless the code of the script, or of a file that it requires, "
+     "was\n"
      "changed (comments and blank lines may be). With --list it trains nothing: it lists the\n"
      "combinations, each with its run or to be trained, and compares what is there.\n"
      "The first combination is the baseline.",

@@ -26,8 +26,8 @@ double compare_energy(const Comparison *comparison, int run) {
     return compare_joules(&comparison->runs[run], comparison->options.watts);
 }
 
-bool compare_tells_energy(const Comparison *comparison, const CompareSide *side,
-                          const CompareSide *baseline) {
+bool compare_may_hold_energy(const Comparison *comparison, const CompareSide *side,
+                             const CompareSide *baseline) {
     const RunRecord *first = &comparison->runs[baseline->members[0]];
     const CompareSide *both[] = {side, baseline};
     if (compare_is_too_short(side, baseline))
@@ -66,7 +66,7 @@ static bool say_group(Comparison *comparison, const CompareSide *side) {
     if (!isnan(grams))
         phrase_add(&phrase, " and, at %.4g g a kWh, %.3g g of CO2", grams, side->co2_g.mean);
     if (side != baseline && !isnan(side->energy_ratio) &&
-        compare_tells_energy(comparison, side, baseline))
+        compare_may_hold_energy(comparison, side, baseline))
         say_reduction(&phrase, side, baseline, !isnan(grams));
     phrase_add(&phrase, ".");
     return true;

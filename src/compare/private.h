@@ -38,8 +38,8 @@ extern const CompareReach compare_never;
 bool compare_read_reach(Store *store, Comparison *comparison, int run, Error *error) MUST_CHECK;
 // energy.c: whether all of both groups trained as many steps of their own, and for long enough to
 // tell: else what they used is held against nothing.
-bool compare_tells_energy(const Comparison *comparison, const CompareSide *side,
-                          const CompareSide *baseline);
+bool compare_may_hold_energy(const Comparison *comparison, const CompareSide *side,
+                             const CompareSide *baseline);
 bool compare_tell_energy(Comparison *comparison, Error *error) MUST_CHECK;
 // read.c: x of a curve by the seconds that steps took; without any it stays as it is.
 bool compare_place_by_seconds(CompareCurve *curve, const SeriesPoint *points, int count,

@@ -331,7 +331,7 @@ static bool judge_group(Comparison *comparison, const CompareSide *side,
     slowed = slowed ? slowed : compare_slowed_by(comparison, baseline);
     tell_speed(parts, side, baseline, slowed);
     tell_share(parts, side->memory_ratio, "needs", "memory", "its");
-    if (compare_tells_energy(comparison, side, baseline))
+    if (compare_may_hold_energy(comparison, side, baseline))
         tell_share(parts, side->energy_ratio, slowed ? "seemed to use" : "uses", "energy", "its");
     if (compare_loss_is_broken(side) && compare_loss_is_broken(baseline)) {
         Phrase broken = next_part(parts);

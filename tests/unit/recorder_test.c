@@ -355,6 +355,26 @@ static void a_run_that_cannot_begin_leaves_no_row(void) {
     CHECK_INT(ask("SELECT count(*) FROM workers"), 0);
 }
 
+static bool take_long(Store *store, void *context, Error *failure) {
+    (void)store, (void)context, (void)failure;
+    nanosleep(&(struct timespec){.tv_sec = 1, .tv_nsec = 500000000}, NULL);
+    return true;
+}
+
+// Half a second is what it may take before it is a wait.
+static void what_is_waited_for_the_history_is_no_time_of_the_run(void) {
+    bool stop;
+    begin("waits");
+    CHECK(train(1, &stop));
+    const double wall = run_wall(model.run), clock = run_clock(model.run);
+    CHECK(recorder_call(model.recorder, take_long, NULL, &error));
+    CHECK_NEAR(run_wall(model.run) - wall, 0.6, 0.4);
+    CHECK_NEAR(run_clock(model.run) - clock, 0.6, 0.4);
+    run_finish(model.run, NULL);
+    CHECK(recorder_end(model.recorder, model.run, &error));
+    end();
+}
+
 int main(void) {
     make_place();
     RUN_TEST(everything_of_a_run_is_found_again);
@@ -368,5 +388,6 @@ int main(void) {
     RUN_TEST(a_resume_supersedes_once_its_run_is_restored);
     RUN_TEST(a_run_that_cannot_begin_leaves_no_row);
     RUN_TEST(work_is_done_on_the_recorders_thread);
+    RUN_TEST(what_is_waited_for_the_history_is_no_time_of_the_run);
     return end_tests();
 }

@@ -15,6 +15,13 @@ unset MPBENCH_CO2
 failures=0
 patience=${MPBENCH_TEST_PATIENCE:-1} # tests/test.h says what it is
 
+# Programs beside it read and write the same history: it waits for them as they wait for each other.
+if command -v sqlite3 >/dev/null 2>&1; then
+    sqlite3() {
+        command sqlite3 -cmd ".timeout 10000" "$@"
+    }
+fi
+
 begin() {
     name=$1
     why=

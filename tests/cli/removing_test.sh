@@ -142,7 +142,7 @@ if command -v sqlite3 >/dev/null 2>&1; then
     wait_until 5 test -e "$folder/locked"
     run gc
     expect_status 0
-    wait "$worker"
+    wait "$worker" || fail "the row was not kept"
     [ -e "$folder/checkpoints/1/85.safetensors" ] || fail "the checkpoint of the row is gone"
     end
 
@@ -170,6 +170,8 @@ if command -v sqlite3 >/dev/null 2>&1; then
     worker=$!
     workers="$workers $worker"
     wait_until 10 is_running kept 1
+    run show kept --json
+    wait_until 10 test -d "$folder/checkpoints/$(value_of id)" # its first checkpoint
     for _ in 1 2 3 4 5 6; do
         run gc
         expect_status 0

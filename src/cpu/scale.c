@@ -7,7 +7,9 @@
 #include "cpu/kernels.h"
 #include "kernel/scale.h"
 
-enum { WIDTH = 128, MOST_BLOCK = 128 }; // lines together; steps that share a scale
+// Lines together, where they lie and copied; steps that share a scale.
+enum { WIDTH = CPU_SCALE_COLUMNS, COPIED_WIDTH = 128, MOST_BLOCK = 128 };
+_Static_assert((int)WIDTH <= (int)CPU_BLOCK, "a row of a tile is a block");
 static const double element_cost = 0.6; // nanoseconds
 
 typedef struct Factor {
@@ -20,7 +22,7 @@ typedef struct Factor {
     ScaleLines lines;
     CpuScaleRule rule;
     NumberScale scale;               // of all
-    Format written;                  // what the loops write: the result's format, or fp32
+    Format from, written;            // what the loops read and write: as it is kept, or fp32
     bool measures, rounds;           // looks for the largest alone; or it rounds, or does both
     float largest[CPU_MOST_THREADS]; // that of each thread
 } Factor;
@@ -41,6 +43,13 @@ static void keep_largest(Factor *factor, int thread, float largest) {
     factor->largest[thread] = number_larger_magnitude(factor->largest[thread], largest);
 }
 
+// Numbers as the loops read them, where they lie or in `buffer`: CPU_BLOCK at most.
+static const void *numbers_at(const Factor *factor, int64_t first, int64_t count, float *buffer) {
+    if (factor->from == FORMAT_BF16)
+        return factor->x.data + first * factor->x.bytes;
+    return operand_read(&factor->x, first, count, buffer);
+}
+
 // Where the loops put what elements are worth: to its place, or to `buffer` where that has a format
 // which they do not write.
 static void *begin_writing(const Factor *factor, int64_t first, float *buffer) {
@@ -52,39 +61,46 @@ static void end_writing(const Factor *factor, int64_t first, int64_t count, cons
         factor->y.from_fp32(buffer, factor->y.data + first * factor->y.bytes, (size_t)count);
 }
 
+static CpuRounding rounding_by(const Factor *factor, const float *to_elements,
+                               const float *to_numbers, const uint32_t *words) {
+    return (CpuRounding){factor->rule.element, factor->from, factor->written,
+                         to_elements,          to_numbers,   words};
+}
+
+// Numbers behind each other, in blocks.
+static void round_blocks(const Factor *factor, const void *x, int64_t at, int64_t blocks,
+                         int64_t block, const float *to_elements, const float *to_numbers) {
+    float rounded[CPU_BLOCK];
+    uint32_t words[CPU_BLOCK + 4];
+    const int64_t count = blocks * block;
+    const CpuRounding by =
+        rounding_by(factor, to_elements, to_numbers, words_at(factor, at, count, words));
+    factor->loops->round_blocks(&by, x, blocks, block, begin_writing(factor, at, rounded));
+    end_writing(factor, at, count, rounded);
+}
+
 // ---- one scale for all --------------------------------------------------------------------------
 
 // The largest alone: of blocks, or where NaN counts too.
 static void largest_task(void *context, int64_t begin, int64_t end, int thread) {
     Factor *factor = context;
-    const CpuScale *loops = factor->loops;
-    const bool finite = factor->by->block > 0;
-    if (factor->x.format == FORMAT_BF16 && factor->x.dense) {
-        const uint16_t *x = (const uint16_t *)(const void *)factor->x.data + begin;
-        keep_largest(factor, thread, loops->largest_of_bf16(x, end - begin, finite));
-        return;
-    }
     _Alignas(64) float buffer[CPU_BLOCK];
     CPU_EACH_BLOCK(at, size, begin, end) {
-        const float *x = operand_read(&factor->x, at, size, buffer);
+        const void *x = numbers_at(factor, at, size, buffer);
         keep_largest(factor, thread,
-                     finite ? loops->largest(x, size) : loops->largest_of_all(x, size));
+                     factor->loops->largest(factor->from, x, size, factor->by->block > 0));
     }
 }
 
 static void all_task(void *context, int64_t begin, int64_t end, int thread) {
     Factor *factor = context;
-    const CpuScale *loops = factor->loops;
-    _Alignas(64) float buffer[CPU_BLOCK], rounded[CPU_BLOCK];
-    uint32_t words[CPU_BLOCK + 4];
+    const NumberScale *scale = &factor->scale;
+    _Alignas(64) float buffer[CPU_BLOCK];
     CPU_EACH_BLOCK(at, size, begin, end) {
-        const float *x = operand_read(&factor->x, at, size, buffer);
+        const void *x = numbers_at(factor, at, size, buffer);
         if (factor->measures)
-            keep_largest(factor, thread, loops->largest_of_all(x, size));
-        loops->round(x, size, factor->rule.element, factor->scale,
-                     words_at(factor, at, size, words), factor->written,
-                     begin_writing(factor, at, rounded));
-        end_writing(factor, at, size, rounded);
+            keep_largest(factor, thread, factor->loops->largest(factor->from, x, size, false));
+        round_blocks(factor, x, at, 1, size, &scale->to_elements, &scale->to_numbers);
     }
 }
 
@@ -94,28 +110,25 @@ static void all_task(void *context, int64_t begin, int64_t end, int thread) {
 static void round_stretch(Factor *factor, int64_t at, int64_t blocks, int64_t block, int thread) {
     const CpuScale *loops = factor->loops;
     const int64_t count = blocks * block;
-    _Alignas(64) float buffer[CPU_BLOCK], rounded[CPU_BLOCK];
+    _Alignas(64) float buffer[CPU_BLOCK];
     float largest[CPU_BLOCK], to_elements[CPU_BLOCK], to_numbers[CPU_BLOCK];
-    uint32_t words[CPU_BLOCK + 4];
-    const float *x = operand_read(&factor->x, at, count, buffer);
+    const void *x = numbers_at(factor, at, count, buffer);
     if (factor->by->hadamard) { // of a last block what fills no turn stays as it is
         if (x != buffer)
-            memcpy(buffer, x, (size_t)count * sizeof *x);
+            memcpy(buffer, x, (size_t)count * sizeof *buffer);
         loops->turn(buffer, count / NUMBER_HADAMARD);
         x = buffer;
     }
     if (!factor->rounds) {
-        keep_largest(factor, thread, loops->largest(x, count));
+        keep_largest(factor, thread, loops->largest(factor->from, x, count, true));
         return;
     }
-    loops->largest_of_blocks(x, blocks, block, largest);
+    loops->largest_of_blocks(factor->from, x, blocks, block, largest);
     loops->scales(&factor->rule, largest, blocks, to_elements, to_numbers);
     if (factor->by->best)
-        loops->better_blocks(&factor->rule, x, blocks, block, largest, to_elements, to_numbers);
-    loops->round_blocks(x, blocks, block, factor->rule.element, to_elements, to_numbers,
-                        words_at(factor, at, count, words), factor->written,
-                        begin_writing(factor, at, rounded));
-    end_writing(factor, at, count, rounded);
+        loops->better_blocks(&factor->rule, factor->from, x, blocks, block, largest, to_elements,
+                             to_numbers);
+    round_blocks(factor, x, at, blocks, block, to_elements, to_numbers);
 }
 
 // How many blocks are rounded at once.
@@ -154,27 +167,23 @@ static void squares_task(void *context, int64_t begin, int64_t end, int thread) 
     (void)thread;
     const CpuScale *loops = factor->loops;
     const ScaleLines *lines = &factor->lines;
-    _Alignas(64) float buffer[MOST_BLOCK], rounded[MOST_BLOCK];
-    uint32_t words[CPU_BLOCK + 4];
+    _Alignas(64) float buffer[MOST_BLOCK];
     for (int64_t line = begin, more; line < end; line += more) {
         more = cpu_smaller(end - line, lines->lines);
         for (int64_t step = 0, steps; step < lines->depth; step += steps) {
             steps = cpu_smaller(lines->depth - step, lines->block);
             float largest = 0;
             for (int64_t i = line; i < line + more; i++) {
-                const float *x = operand_read(&factor->x, i * lines->depth + step, steps, buffer);
-                float own = loops->largest(x, steps);
+                const void *x = numbers_at(factor, i * lines->depth + step, steps, buffer);
+                const float own = loops->largest(factor->from, x, steps, true);
                 largest = own > largest ? own : largest;
             }
             NumberScale scale;
             loops->scales(&factor->rule, &largest, 1, &scale.to_elements, &scale.to_numbers);
             for (int64_t i = line; i < line + more; i++) {
                 const int64_t at = i * lines->depth + step;
-                const float *x = operand_read(&factor->x, at, steps, buffer);
-                loops->round(x, steps, factor->rule.element, scale,
-                             words_at(factor, at, steps, words), factor->written,
-                             begin_writing(factor, at, rounded));
-                end_writing(factor, at, steps, rounded);
+                const void *x = numbers_at(factor, at, steps, buffer);
+                round_blocks(factor, x, at, 1, steps, &scale.to_elements, &scale.to_numbers);
             }
         }
     }
@@ -182,8 +191,12 @@ static void squares_task(void *context, int64_t begin, int64_t end, int thread) 
 
 // ---- blocks across: neighbours are lines --------------------------------------------------------
 
+// A block of so many lines: its rows where they lie or, turned or in fp32, in `copied`.
 typedef struct Tile {
-    _Alignas(64) float x[MOST_BLOCK * WIDTH]; // [steps, width], without gaps
+    int64_t first, steps, width; // of the array
+    const void *x;
+    int64_t stride; // numbers from row to row
+    _Alignas(64) float copied[MOST_BLOCK * COPIED_WIDTH];
     _Alignas(64) float largest[WIDTH], to_elements[WIDTH], to_numbers[WIDTH];
 } Tile;
 
@@ -195,50 +208,75 @@ static void read_stretch(const Factor *factor, int64_t first, int64_t count, flo
     }
 }
 
-static void read_tile(const Factor *factor, Tile *tile, int64_t first, int64_t steps,
-                      int64_t width) {
-    const int64_t inner = factor->lines.inner;
+static bool is_copied(const Factor *factor) {
+    return factor->by->hadamard || !factor->x.dense || factor->x.format != factor->from;
+}
+
+static void read_tile(const Factor *factor, Tile *tile) {
+    const int64_t inner = factor->lines.inner, steps = tile->steps, width = tile->width;
+    if (!is_copied(factor)) {
+        tile->x = factor->x.data + tile->first * factor->x.bytes;
+        tile->stride = inner;
+        return;
+    }
+    tile->x = tile->copied;
+    tile->stride = width;
     if (width == inner)
-        read_stretch(factor, first, steps * width, tile->x);
+        read_stretch(factor, tile->first, steps * width, tile->copied);
     else
         for (int64_t k = 0; k < steps; k++)
-            read_stretch(factor, first + k * inner, width, tile->x + k * width);
+            read_stretch(factor, tile->first + k * inner, width, tile->copied + k * width);
     for (int64_t k = 0; factor->by->hadamard && k + NUMBER_HADAMARD <= steps; k += NUMBER_HADAMARD)
-        factor->loops->turn_columns(tile->x + k * width, width);
+        factor->loops->turn_columns(tile->copied + k * width, width);
 }
 
 // Of lines that share scales the largest of all is that of each.
-static void share_largest(const Factor *factor, Tile *tile, int64_t width) {
-    for (int64_t i = 0, more; factor->lines.lines > 1 && i < width; i += more) {
-        more = cpu_smaller(width - i, factor->lines.lines);
-        const float largest = factor->loops->largest(tile->largest + i, more);
+static void share_largest(const Factor *factor, Tile *tile) {
+    for (int64_t i = 0, more; factor->lines.lines > 1 && i < tile->width; i += more) {
+        more = cpu_smaller(tile->width - i, factor->lines.lines);
+        const float largest = factor->loops->largest(FORMAT_FP32, tile->largest + i, more, true);
         for (int64_t j = i; j < i + more; j++)
             tile->largest[j] = largest;
     }
 }
 
-static void round_tile(const Factor *factor, Tile *tile, int64_t first, int64_t steps,
-                       int64_t width) {
-    const CpuScale *loops = factor->loops;
+// Rows together, or one by one where chance or a format that the loops do not write asks for it.
+static void write_tile(const Factor *factor, const Tile *tile) {
+    const int64_t inner = factor->lines.inner, width = tile->width;
+    const bool apart = factor->by->at_random || factor->written != factor->y.format;
+    const int64_t rows = apart ? 1 : tile->steps;
+    const int64_t bytes = (int64_t)format_table[factor->from].bytes;
     uint32_t words[CPU_BLOCK + 4];
     float rounded[WIDTH];
-    loops->largest_of_columns(tile->x, steps, width, tile->largest);
-    share_largest(factor, tile, width);
-    loops->scales(&factor->rule, tile->largest, width, tile->to_elements, tile->to_numbers);
-    if (factor->by->best)
-        loops->better_columns(&factor->rule, tile->x, steps, width, tile->largest,
-                              tile->to_elements, tile->to_numbers);
-    for (int64_t k = 0; k < steps; k++) {
-        const int64_t at = first + k * factor->lines.inner;
-        loops->round_row(tile->x + k * width, width, factor->rule.element, tile->to_elements,
-                         tile->to_numbers, words_at(factor, at, width, words), factor->written,
-                         begin_writing(factor, at, rounded));
+    for (int64_t k = 0; k < tile->steps; k += rows) {
+        const int64_t at = tile->first + k * inner;
+        const CpuRounding by = rounding_by(factor, tile->to_elements, tile->to_numbers,
+                                           words_at(factor, at, width, words));
+        factor->loops->round_columns(&by, (const char *)tile->x + k * tile->stride * bytes,
+                                     tile->stride, rows, width, begin_writing(factor, at, rounded),
+                                     inner);
         end_writing(factor, at, width, rounded);
     }
 }
 
-static int64_t tiles_across(const ScaleLines *lines) {
-    return (lines->inner + WIDTH - 1) / WIDTH;
+static void round_tile(const Factor *factor, Tile *tile) {
+    const CpuScale *loops = factor->loops;
+    loops->largest_of_columns(factor->from, tile->x, tile->stride, tile->steps, tile->width,
+                              tile->largest);
+    share_largest(factor, tile);
+    loops->scales(&factor->rule, tile->largest, tile->width, tile->to_elements, tile->to_numbers);
+    if (factor->by->best)
+        loops->better_columns(&factor->rule, factor->from, tile->x, tile->stride, tile->steps,
+                              tile->width, tile->largest, tile->to_elements, tile->to_numbers);
+    write_tile(factor, tile);
+}
+
+static int64_t width_of_tiles(const Factor *factor) {
+    return is_copied(factor) ? COPIED_WIDTH : WIDTH;
+}
+static int64_t tiles_across(const Factor *factor) {
+    const int64_t width = width_of_tiles(factor);
+    return (factor->lines.inner + width - 1) / width;
 }
 static int64_t blocks_along(const ScaleLines *lines) {
     return (lines->depth + lines->block - 1) / lines->block;
@@ -248,19 +286,21 @@ static int64_t blocks_along(const ScaleLines *lines) {
 static void across_task(void *context, int64_t begin, int64_t end, int thread) {
     Factor *factor = context;
     const ScaleLines *lines = &factor->lines;
-    const int64_t tiles = tiles_across(lines), blocks = blocks_along(lines);
+    const int64_t tiles = tiles_across(factor), blocks = blocks_along(lines);
+    const int64_t most = width_of_tiles(factor);
     Tile tile;
     for (int64_t item = begin; item < end; item++) {
-        const int64_t line = item % tiles * WIDTH, step = item / tiles % blocks * lines->block;
-        const int64_t width = cpu_smaller(lines->inner - line, WIDTH);
-        const int64_t steps = cpu_smaller(lines->depth - step, lines->block);
-        const int64_t first = (item / tiles / blocks * lines->depth + step) * lines->inner + line;
-        read_tile(factor, &tile, first, steps, width);
-        if (!factor->rounds) {
-            keep_largest(factor, thread, factor->loops->largest(tile.x, steps * width));
-            continue;
-        }
-        round_tile(factor, &tile, first, steps, width);
+        const int64_t line = item % tiles * most, step = item / tiles % blocks * lines->block;
+        tile.width = cpu_smaller(lines->inner - line, most);
+        tile.steps = cpu_smaller(lines->depth - step, lines->block);
+        tile.first = (item / tiles / blocks * lines->depth + step) * lines->inner + line;
+        read_tile(factor, &tile);
+        if (factor->rounds)
+            round_tile(factor, &tile);
+        else // turned, and without gaps
+            keep_largest(
+                factor, thread,
+                factor->loops->largest(FORMAT_FP32, tile.copied, tile.steps * tile.width, true));
     }
 }
 
@@ -269,7 +309,7 @@ static void across_task(void *context, int64_t begin, int64_t end, int thread) {
 static void run_blocks(Factor *factor, int64_t count, double nanoseconds) {
     const ScaleLines *lines = &factor->lines;
     if (lines->inner > 1)
-        cpu_parallel(factor->device, lines->outer * blocks_along(lines) * tiles_across(lines), 1,
+        cpu_parallel(factor->device, lines->outer * blocks_along(lines) * tiles_across(factor), 1,
                      nanoseconds, across_task, factor);
     else if (lines->lines > 1)
         cpu_parallel(factor->device, lines->outer, lines->lines, nanoseconds, squares_task, factor);
@@ -297,7 +337,7 @@ static float run(Factor *factor, bool measures, bool rounds) {
         cpu_parallel(factor->device, count, CPU_BLOCK, nanoseconds, all_task, factor);
     else
         run_blocks(factor, count, nanoseconds);
-    return factor->loops->largest_of_all(factor->largest, CPU_MOST_THREADS);
+    return factor->loops->largest(FORMAT_FP32, factor->largest, CPU_MOST_THREADS, false);
 }
 
 // A factor of its own where it is apart.
@@ -352,11 +392,14 @@ bool cpu_scale_factor(Device *device, const KernelCall *call, Error *error) {
         .stream = &call->attr->factor.stream,
         .x = operand_of(device, x, x->ndim, x->shape),
         .y = result_of(device, &call->output[0]),
+        .from = FORMAT_FP32,
         .written = call->output[0].format == FORMAT_BF16 ? FORMAT_BF16 : FORMAT_FP32,
         .lines = lines_of(x, by),
         .rule =
             {.element = element, .scale = by->scale, .up = by->up, .apart = by->apart, .tensor = 1},
     };
+    if (factor.x.format == FORMAT_BF16 && factor.x.dense && !by->hadamard)
+        factor.from = FORMAT_BF16;
     if (by->block == 0)
         scale_all(&factor);
     else

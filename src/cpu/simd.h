@@ -193,34 +193,42 @@ typedef struct CpuScaleRule {
     float tensor; // that scale, by which scales of blocks fit
 } CpuScaleRule;
 
-// Numbers to elements that share scales, and what these are worth. `words`: for what is rounded at
-// random; NULL: to nearest. A matrix is [rows, width] without gaps. What elements are worth goes to
-// y, in fp32 or, where it fits, in bf16; x and y do not overlap.
+// Numbers to elements, and what these are worth, to the last digit: in fp32 or, where that fits, in
+// bf16, as numbers themselves.
+typedef struct CpuRounding {
+    NumberElement element;
+    Format from, to;
+    const float *to_elements, *to_numbers; // the scales: of blocks, or of columns
+    const uint32_t *words;                 // of what is rounded at random; NULL: to nearest
+} CpuRounding;
+
+enum { CPU_SCALE_COLUMNS = 512 }; // at most, at once
+
+// Numbers that share scales. They lie in bf16 or fp32, behind each other in blocks, or in rows that
+// are so many numbers apart, where a column is a block. What is written does not overlap them.
 typedef struct CpuScale {
-    float (*largest)(const float *x, int64_t count);        // magnitude of those that are finite
-    float (*largest_of_all)(const float *x, int64_t count); // a NaN is the largest, then infinity
-    float (*largest_of_bf16)(const uint16_t *x, int64_t count, bool finite); // of those, or of all
-    // Finite ones, of each of so many blocks behind each other; of each column.
-    void (*largest_of_blocks)(const float *x, int64_t blocks, int64_t block, float *largest);
-    void (*largest_of_columns)(const float *x, int64_t rows, int64_t width, float *largest);
+    // The largest magnitude of those that are `finite`; else a NaN is the largest, then infinity.
+    float (*largest)(Format from, const void *x, int64_t count, bool finite);
+    // Of finite ones that of each block, and of each column.
+    void (*largest_of_blocks)(Format from, const void *x, int64_t blocks, int64_t block,
+                              float *largest);
+    void (*largest_of_columns)(Format from, const void *x, int64_t stride, int64_t rows,
+                               int64_t width, float *largest);
     // The scales of blocks with these largest numbers.
     void (*scales)(const CpuScaleRule *rule, const float *largest, int64_t count,
                    float *to_elements, float *to_numbers);
-    // In place of those that bring the largest to 6 those that bring it to 4, where it misses less:
-    // of blocks behind each other, and of columns.
-    void (*better_blocks)(const CpuScaleRule *rule, const float *x, int64_t blocks, int64_t block,
-                          const float *largest, float *to_elements, float *to_numbers);
-    void (*better_columns)(const CpuScaleRule *rule, const float *x, int64_t rows, int64_t width,
-                           const float *largest, float *to_elements, float *to_numbers);
-    void (*round)(const float *x, int64_t count, NumberElement element, NumberScale scale,
-                  const uint32_t *words, Format to, void *y);
-    void (*round_blocks)(const float *x, int64_t blocks, int64_t block, NumberElement element,
-                         const float *to_elements, const float *to_numbers, const uint32_t *words,
-                         Format to, void *y);
-    // Of one row, in which each number has the scale of its column.
-    void (*round_row)(const float *x, int64_t count, NumberElement element,
-                      const float *to_elements, const float *to_numbers, const uint32_t *words,
-                      Format to, void *y);
+    // In place of those that bring the largest to 6 those that bring it to 4, where it misses less.
+    void (*better_blocks)(const CpuScaleRule *rule, Format from, const void *x, int64_t blocks,
+                          int64_t block, const float *largest, float *to_elements,
+                          float *to_numbers);
+    void (*better_columns)(const CpuScaleRule *rule, Format from, const void *x, int64_t stride,
+                           int64_t rows, int64_t width, const float *largest, float *to_elements,
+                           float *to_numbers);
+    void (*round_blocks)(const CpuRounding *by, const void *x, int64_t blocks, int64_t block,
+                         void *y);
+    // At random a single row at a time.
+    void (*round_columns)(const CpuRounding *by, const void *x, int64_t x_stride, int64_t rows,
+                          int64_t width, void *y, int64_t y_stride);
     // number_hadamard of so many sixteens behind each other; of sixteen rows.
     void (*turn)(float *x, int64_t sixteens);
     void (*turn_columns)(float *x, int64_t width);

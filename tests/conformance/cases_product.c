@@ -214,6 +214,7 @@ void cases_scale_factor(Cases *cases) {
         {{3, {4, 40, 20}}, LIES_STEPPED, 1, 1},   {{1, {1}}, LIES_DENSE, 0, 1},
         {{2, {200, 140}}, LIES_TRANSPOSED, 0, 1}, {{2, {0, 4}}, LIES_DENSE, 1, 1},
         {{4, {3, 2, 2, 200}}, LIES_DENSE, 3, 1},  {{2, {700, 3}}, LIES_DENSE, 0, 1},
+        {{3, {2, 40, 650}}, LIES_DENSE, 1, 1}, // wider than what is looked at together
     };
     ScaleAttr ways[MOST_WAYS];
     const int count = ways_to_scale(ways);

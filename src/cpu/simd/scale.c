@@ -1,4 +1,6 @@
 // Numbers to elements that share a scale: the loops of cpu/scale.c over number/scaled.h.
+#include <string.h>
+
 #include "cpu/simd.h"
 #include "kernel/random.h"
 #include "number/scaled.h"
@@ -6,75 +8,99 @@
 // So that the loops below become vectors, each for the sizes of blocks that there are.
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-ALWAYS_INLINE uint32_t magnitude_of(float x) {
-    return number_bits_of_fp32(x) & NUMBER_MAGNITUDE_;
+// Number i of those that lie at x, which is `from` what the loops below are made for: bf16 or fp32.
+ALWAYS_INLINE float number_at(Format from, const void *x, int64_t i) {
+    return from == FORMAT_BF16 ? number_bf16_to_fp32(((const uint16_t *)x)[i])
+                               : ((const float *)x)[i];
+}
+ALWAYS_INLINE const void *numbers_behind(Format from, const void *x, int64_t count) {
+    return (const char *)x + count * (from == FORMAT_BF16 ? 2 : 4);
 }
 
-// Magnitudes are ordered as their bits are.
-ALWAYS_INLINE int32_t larger_finite(int32_t largest, float x) {
-    const uint32_t magnitude = magnitude_of(x);
-    const int32_t finite = (int32_t)number_select_(magnitude, NUMBER_INFINITY_, magnitude, 0);
-    return finite > largest ? finite : largest;
+// ---- the largest --------------------------------------------------------------------------------
+
+// Magnitudes are ordered as their bits are; `most` of these counts, what is beyond it does not.
+ALWAYS_INLINE int16_t larger_half(int16_t largest, uint16_t x, int16_t most) {
+    const int16_t magnitude = (int16_t)(x & 0x7FFF);
+    const int16_t counted = magnitude > most ? 0 : magnitude;
+    return counted > largest ? counted : largest;
 }
 
-ALWAYS_INLINE float largest_of_some(const float *restrict x, int64_t count) {
+ALWAYS_INLINE int32_t larger_whole(int32_t largest, float x, int32_t most) {
+    const int32_t magnitude = (int32_t)(number_bits_of_fp32(x) & NUMBER_MAGNITUDE_);
+    const int32_t counted = magnitude > most ? 0 : magnitude;
+    return counted > largest ? counted : largest;
+}
+
+enum { ANY_HALF = 0x7FFF, FINITE_HALF = 0x7F7F, ANY_WHOLE = INT32_MAX, FINITE_WHOLE = 0x7F7FFFFF };
+
+ALWAYS_INLINE float largest_of_some(Format from, const void *restrict x, int64_t count,
+                                    bool finite) {
+    if (from == FORMAT_BF16) {
+        int16_t largest = 0;
+        for (int64_t i = 0; i < count; i++)
+            largest =
+                larger_half(largest, ((const uint16_t *)x)[i], finite ? FINITE_HALF : ANY_HALF);
+        return number_bf16_to_fp32((uint16_t)largest);
+    }
     int32_t largest = 0;
     for (int64_t i = 0; i < count; i++)
-        largest = larger_finite(largest, x[i]);
+        largest = larger_whole(largest, ((const float *)x)[i], finite ? FINITE_WHOLE : ANY_WHOLE);
     return number_fp32_of_bits((uint32_t)largest);
 }
 
-static float largest_finite(const float *restrict x, int64_t count) {
-    return largest_of_some(x, count);
+static float largest(Format from, const void *x, int64_t count, bool finite) {
+    if (from == FORMAT_BF16)
+        return largest_of_some(FORMAT_BF16, x, count, finite);
+    return largest_of_some(FORMAT_FP32, x, count, finite);
 }
 
-static float largest_of_all(const float *restrict x, int64_t count) {
-    int32_t largest = 0;
-    for (int64_t i = 0; i < count; i++) {
-        int32_t magnitude = (int32_t)magnitude_of(x[i]);
-        largest = magnitude > largest ? magnitude : largest;
-    }
-    return number_fp32_of_bits((uint32_t)largest);
-}
-
-static float largest_of_bf16(const uint16_t *restrict x, int64_t count, bool finite) {
-    const int16_t most = finite ? 0x7F7F : 0x7FFF;
-    int16_t largest = 0;
-    for (int64_t i = 0; i < count; i++) {
-        const int16_t magnitude = (int16_t)(x[i] & 0x7FFF);
-        const int16_t counted = magnitude > most ? 0 : magnitude;
-        largest = counted > largest ? counted : largest;
-    }
-    return number_bf16_to_fp32((uint16_t)largest);
-}
-
-// ---- the largest of each block ------------------------------------------------------------------
-
-ALWAYS_INLINE void each_block(const float *restrict x, int64_t blocks, int64_t block,
-                              float *restrict largest) {
+ALWAYS_INLINE void largest_of_each(Format from, const void *restrict x, int64_t blocks,
+                                   int64_t block, float *restrict largest) {
     for (int64_t i = 0; i < blocks; i++)
-        largest[i] = largest_of_some(x + i * block, block);
+        largest[i] = largest_of_some(from, numbers_behind(from, x, i * block), block, true);
 }
 
-static void largest_of_blocks(const float *restrict x, int64_t blocks, int64_t block,
-                              float *restrict largest) {
+ALWAYS_INLINE void largest_of_size(Format from, const void *x, int64_t blocks, int64_t block,
+                                   float *largest) {
     switch (block) {
-    case 1: each_block(x, blocks, 1, largest); return;
-    case 16: each_block(x, blocks, 16, largest); return;
-    case 32: each_block(x, blocks, 32, largest); return;
-    case 128: each_block(x, blocks, 128, largest); return;
-    default: each_block(x, blocks, block, largest);
+    case 1: largest_of_each(from, x, blocks, 1, largest); return;
+    case 16: largest_of_each(from, x, blocks, 16, largest); return;
+    case 32: largest_of_each(from, x, blocks, 32, largest); return;
+    case 128: largest_of_each(from, x, blocks, 128, largest); return;
+    default: largest_of_each(from, x, blocks, block, largest);
     }
 }
 
-static void largest_of_columns(const float *restrict x, int64_t rows, int64_t width,
-                               float *restrict largest) {
-    for (int64_t i = 0; i < width; i++)
-        largest[i] = 0;
-    for (int64_t row = 0; row < rows; row++, x += width)
+static void largest_of_blocks(Format from, const void *x, int64_t blocks, int64_t block,
+                              float *largest) {
+    if (from == FORMAT_BF16)
+        largest_of_size(FORMAT_BF16, x, blocks, block, largest);
+    else
+        largest_of_size(FORMAT_FP32, x, blocks, block, largest);
+}
+
+// Row after row, as they lie: memory is read in long stretches.
+static void largest_of_columns(Format from, const void *restrict x, int64_t stride, int64_t rows,
+                               int64_t width, float *restrict largest) {
+    if (from == FORMAT_BF16) {
+        int16_t halves[CPU_SCALE_COLUMNS];
+        memset(halves, 0, (size_t)width * sizeof *halves);
+        for (int64_t row = 0; row < rows; row++)
+            for (int64_t i = 0; i < width; i++)
+                halves[i] =
+                    larger_half(halves[i], ((const uint16_t *)x)[row * stride + i], FINITE_HALF);
         for (int64_t i = 0; i < width; i++)
-            largest[i] = number_fp32_of_bits(
-                (uint32_t)larger_finite((int32_t)number_bits_of_fp32(largest[i]), x[i]));
+            largest[i] = number_bf16_to_fp32((uint16_t)halves[i]);
+        return;
+    }
+    int32_t wholes[CPU_SCALE_COLUMNS];
+    memset(wholes, 0, (size_t)width * sizeof *wholes);
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t i = 0; i < width; i++)
+            wholes[i] = larger_whole(wholes[i], ((const float *)x)[row * stride + i], FINITE_WHOLE);
+    for (int64_t i = 0; i < width; i++)
+        largest[i] = number_fp32_of_bits((uint32_t)wholes[i]);
 }
 
 // ---- scales -------------------------------------------------------------------------------------
@@ -117,17 +143,17 @@ ALWAYS_INLINE Other other_scale(const CpuScaleRule *rule, float largest) {
     return other;
 }
 
-ALWAYS_INLINE void better_each(const CpuScaleRule *rule, const float *restrict x, int64_t blocks,
-                               int64_t block, const float *restrict largest,
+ALWAYS_INLINE void better_each(const CpuScaleRule *rule, Format from, const void *restrict x,
+                               int64_t blocks, int64_t block, const float *restrict largest,
                                float *restrict to_elements, float *restrict to_numbers) {
     const NumberElement element = rule->element;
-    for (int64_t i = 0; i < blocks; i++, x += block) {
+    for (int64_t i = 0; i < blocks; i++, x = numbers_behind(from, x, block)) {
         const Other other = other_scale(rule, largest[i]);
         const float times_six = to_elements[i], times_four = other.scale.to_elements;
         int32_t six = 0, four = 0;
         for (int64_t k = 0; k < block; k++) {
-            six += number_miss(x[k] * times_six, element);
-            four += number_miss(x[k] * times_four, element);
+            six += number_miss(number_at(from, x, k) * times_six, element);
+            four += number_miss(number_at(from, x, k) * times_four, element);
         }
         if (number_four_is_better(other.six, other.four, six, four)) {
             to_elements[i] = other.scale.to_elements;
@@ -136,43 +162,58 @@ ALWAYS_INLINE void better_each(const CpuScaleRule *rule, const float *restrict x
     }
 }
 
-static void better_blocks(const CpuScaleRule *rule, const float *restrict x, int64_t blocks,
-                          int64_t block, const float *restrict largest, float *restrict to_elements,
-                          float *restrict to_numbers) {
-    if (block == 16)
-        better_each(rule, x, blocks, 16, largest, to_elements, to_numbers);
+static void better_blocks(const CpuScaleRule *rule, Format from, const void *x, int64_t blocks,
+                          int64_t block, const float *largest, float *to_elements,
+                          float *to_numbers) {
+    if (block == 16 && from == FORMAT_BF16)
+        better_each(rule, FORMAT_BF16, x, blocks, 16, largest, to_elements, to_numbers);
+    else if (block == 16)
+        better_each(rule, FORMAT_FP32, x, blocks, 16, largest, to_elements, to_numbers);
     else
-        better_each(rule, x, blocks, block, largest, to_elements, to_numbers);
+        better_each(rule, from, x, blocks, block, largest, to_elements, to_numbers);
 }
 
 enum { COLUMNS = 64 }; // at once
 
-static void better_columns(const CpuScaleRule *rule, const float *restrict x, int64_t rows,
-                           int64_t width, const float *restrict largest,
-                           float *restrict to_elements, float *restrict to_numbers) {
+ALWAYS_INLINE void better_some(const CpuScaleRule *rule, Format from, const void *restrict x,
+                               int64_t stride, int64_t rows, int64_t count,
+                               const float *restrict largest, float *restrict to_elements,
+                               float *restrict to_numbers) {
     const NumberElement element = rule->element;
-    for (int64_t first = 0; first < width; first += COLUMNS) {
-        const int64_t count = width - first < COLUMNS ? width - first : COLUMNS;
-        float times_four[COLUMNS], worth_four[COLUMNS], scale_six[COLUMNS], scale_four[COLUMNS];
-        int32_t six[COLUMNS] = {0}, four[COLUMNS] = {0};
+    float times_four[COLUMNS], worth_four[COLUMNS], scale_six[COLUMNS], scale_four[COLUMNS];
+    int32_t six[COLUMNS] = {0}, four[COLUMNS] = {0};
+    for (int64_t i = 0; i < count; i++) {
+        const Other other = other_scale(rule, largest[i]);
+        times_four[i] = other.scale.to_elements;
+        worth_four[i] = other.scale.to_numbers;
+        scale_six[i] = other.six;
+        scale_four[i] = other.four;
+    }
+    for (int64_t row = 0; row < rows; row++)
         for (int64_t i = 0; i < count; i++) {
-            const Other other = other_scale(rule, largest[first + i]);
-            times_four[i] = other.scale.to_elements;
-            worth_four[i] = other.scale.to_numbers;
-            scale_six[i] = other.six;
-            scale_four[i] = other.four;
+            const float number = number_at(from, x, row * stride + i);
+            six[i] += number_miss(number * to_elements[i], element);
+            four[i] += number_miss(number * times_four[i], element);
         }
-        for (int64_t row = 0; row < rows; row++)
-            for (int64_t i = 0; i < count; i++) {
-                const float number = x[row * width + first + i];
-                six[i] += number_miss(number * to_elements[first + i], element);
-                four[i] += number_miss(number * times_four[i], element);
-            }
-        for (int64_t i = 0; i < count; i++)
-            if (number_four_is_better(scale_six[i], scale_four[i], six[i], four[i])) {
-                to_elements[first + i] = times_four[i];
-                to_numbers[first + i] = worth_four[i];
-            }
+    for (int64_t i = 0; i < count; i++)
+        if (number_four_is_better(scale_six[i], scale_four[i], six[i], four[i])) {
+            to_elements[i] = times_four[i];
+            to_numbers[i] = worth_four[i];
+        }
+}
+
+static void better_columns(const CpuScaleRule *rule, Format from, const void *x, int64_t stride,
+                           int64_t rows, int64_t width, const float *largest, float *to_elements,
+                           float *to_numbers) {
+    for (int64_t i = 0; i < width; i += COLUMNS) {
+        const int64_t count = width - i < COLUMNS ? width - i : COLUMNS;
+        const void *some = numbers_behind(from, x, i);
+        if (from == FORMAT_BF16)
+            better_some(rule, FORMAT_BF16, some, stride, rows, count, largest + i, to_elements + i,
+                        to_numbers + i);
+        else
+            better_some(rule, FORMAT_FP32, some, stride, rows, count, largest + i, to_elements + i,
+                        to_numbers + i);
     }
 }
 
@@ -186,82 +227,79 @@ ALWAYS_INLINE void put(Format to, void *y, int64_t i, float worth) {
         ((float *)y)[i] = worth;
 }
 
-ALWAYS_INLINE void round_some(const float *restrict x, int64_t count, NumberElement element,
-                              float to_elements, float to_numbers, const uint32_t *restrict words,
-                              Format to, void *restrict y) {
+// The formats are constants where this is inlined, and so is whether numbers have scales each, or
+// all the first.
+ALWAYS_INLINE void round_some(Format from, Format to, bool each, const CpuRounding *by,
+                              const void *restrict x, int64_t count,
+                              const float *restrict to_elements, const float *restrict to_numbers,
+                              const uint32_t *restrict words, void *restrict y) {
+    const NumberElement element = by->element;
     if (words) {
         for (int64_t i = 0; i < count; i++)
             put(to, y, i,
-                number_round_to_element(x[i] * to_elements, element, true,
-                                        random_uniform(words[i])) *
-                    to_numbers);
-        return;
-    }
-    for (int64_t i = 0; i < count; i++)
-        put(to, y, i, number_round_to_element(x[i] * to_elements, element, false, 0) * to_numbers);
-}
-
-static void round_all(const float *x, int64_t count, NumberElement element, NumberScale scale,
-                      const uint32_t *words, Format to, void *y) {
-    if (to == FORMAT_BF16)
-        round_some(x, count, element, scale.to_elements, scale.to_numbers, words, FORMAT_BF16, y);
-    else
-        round_some(x, count, element, scale.to_elements, scale.to_numbers, words, FORMAT_FP32, y);
-}
-
-ALWAYS_INLINE void round_apart(const float *restrict x, int64_t count, NumberElement element,
-                               const float *restrict to_elements, const float *restrict to_numbers,
-                               const uint32_t *restrict words, Format to, void *restrict y) {
-    if (words) {
-        for (int64_t i = 0; i < count; i++)
-            put(to, y, i,
-                number_round_to_element(x[i] * to_elements[i], element, true,
-                                        random_uniform(words[i])) *
-                    to_numbers[i]);
+                number_round_to_element(number_at(from, x, i) * to_elements[each ? i : 0], element,
+                                        true, random_uniform(words[i])) *
+                    to_numbers[each ? i : 0]);
         return;
     }
     for (int64_t i = 0; i < count; i++)
         put(to, y, i,
-            number_round_to_element(x[i] * to_elements[i], element, false, 0) * to_numbers[i]);
+            number_round_to_element(number_at(from, x, i) * to_elements[each ? i : 0], element,
+                                    false, 0) *
+                to_numbers[each ? i : 0]);
 }
 
-static void round_row(const float *x, int64_t count, NumberElement element,
-                      const float *to_elements, const float *to_numbers, const uint32_t *words,
-                      Format to, void *y) {
-    if (to == FORMAT_BF16)
-        round_apart(x, count, element, to_elements, to_numbers, words, FORMAT_BF16, y);
-    else
-        round_apart(x, count, element, to_elements, to_numbers, words, FORMAT_FP32, y);
-}
-
-ALWAYS_INLINE void round_each(const float *x, int64_t blocks, int64_t block, NumberElement element,
-                              const float *to_elements, const float *to_numbers,
-                              const uint32_t *words, Format to, void *y) {
-    const int64_t bytes = to == FORMAT_BF16 ? 2 : 4;
+ALWAYS_INLINE void round_each(Format from, Format to, const CpuRounding *by, const void *x,
+                              int64_t blocks, int64_t block, void *y) {
     for (int64_t i = 0; i < blocks; i++)
-        round_some(x + i * block, block, element, to_elements[i], to_numbers[i],
-                   words ? words + i * block : NULL, to, (char *)y + i * block * bytes);
+        round_some(from, to, false, by, numbers_behind(from, x, i * block), block,
+                   by->to_elements + i, by->to_numbers + i,
+                   by->words ? by->words + i * block : NULL,
+                   (void *)(uintptr_t)numbers_behind(to, y, i * block));
 }
 
-ALWAYS_INLINE void round_of_size(const float *x, int64_t blocks, int64_t block,
-                                 NumberElement element, const float *to_elements,
-                                 const float *to_numbers, const uint32_t *words, Format to,
-                                 void *y) {
+ALWAYS_INLINE void round_of_size(Format from, Format to, const CpuRounding *by, const void *x,
+                                 int64_t blocks, int64_t block, void *y) {
     switch (block) {
-    case 1: round_apart(x, blocks, element, to_elements, to_numbers, words, to, y); return;
-    case 16: round_each(x, blocks, 16, element, to_elements, to_numbers, words, to, y); return;
-    case 32: round_each(x, blocks, 32, element, to_elements, to_numbers, words, to, y); return;
-    default: round_each(x, blocks, block, element, to_elements, to_numbers, words, to, y);
+    case 1:
+        round_some(from, to, true, by, x, blocks, by->to_elements, by->to_numbers, by->words, y);
+        return;
+    case 16: round_each(from, to, by, x, blocks, 16, y); return;
+    case 32: round_each(from, to, by, x, blocks, 32, y); return;
+    default: round_each(from, to, by, x, blocks, block, y);
     }
 }
 
-static void round_blocks(const float *x, int64_t blocks, int64_t block, NumberElement element,
-                         const float *to_elements, const float *to_numbers, const uint32_t *words,
-                         Format to, void *y) {
-    if (to == FORMAT_BF16)
-        round_of_size(x, blocks, block, element, to_elements, to_numbers, words, FORMAT_BF16, y);
-    else
-        round_of_size(x, blocks, block, element, to_elements, to_numbers, words, FORMAT_FP32, y);
+ALWAYS_INLINE void round_rows(Format from, Format to, const CpuRounding *by, const void *x,
+                              int64_t x_stride, int64_t rows, int64_t width, void *y,
+                              int64_t y_stride) {
+    for (int64_t row = 0; row < rows; row++)
+        round_some(from, to, true, by, numbers_behind(from, x, row * x_stride), width,
+                   by->to_elements, by->to_numbers, by->words,
+                   (void *)(uintptr_t)numbers_behind(to, y, row * y_stride));
+}
+
+// Calls `loop` made for the formats that `by` has.
+#define FOR_FORMATS(loop, by, ...)                                \
+    do {                                                          \
+        if ((by)->from == FORMAT_BF16 && (by)->to == FORMAT_BF16) \
+            loop(FORMAT_BF16, FORMAT_BF16, by, __VA_ARGS__);      \
+        else if ((by)->from == FORMAT_BF16)                       \
+            loop(FORMAT_BF16, FORMAT_FP32, by, __VA_ARGS__);      \
+        else if ((by)->to == FORMAT_BF16)                         \
+            loop(FORMAT_FP32, FORMAT_BF16, by, __VA_ARGS__);      \
+        else                                                      \
+            loop(FORMAT_FP32, FORMAT_FP32, by, __VA_ARGS__);      \
+    } while (0)
+
+static void round_blocks(const CpuRounding *by, const void *x, int64_t blocks, int64_t block,
+                         void *y) {
+    FOR_FORMATS(round_of_size, by, x, blocks, block, y);
+}
+
+static void round_columns(const CpuRounding *by, const void *x, int64_t x_stride, int64_t rows,
+                          int64_t width, void *y, int64_t y_stride) {
+    FOR_FORMATS(round_rows, by, x, x_stride, rows, width, y, y_stride);
 }
 
 // ---- turning ------------------------------------------------------------------------------------
@@ -321,17 +359,14 @@ static void turn_columns(float *restrict x, int64_t width) {
 
 extern const CpuScale ISA_NAME(cpu_scale);
 const CpuScale ISA_NAME(cpu_scale) = {
-    .largest = largest_finite,
-    .largest_of_all = largest_of_all,
-    .largest_of_bf16 = largest_of_bf16,
+    .largest = largest,
     .largest_of_blocks = largest_of_blocks,
     .largest_of_columns = largest_of_columns,
     .scales = choose_scales,
     .better_blocks = better_blocks,
     .better_columns = better_columns,
-    .round = round_all,
     .round_blocks = round_blocks,
-    .round_row = round_row,
+    .round_columns = round_columns,
     .turn = turn,
     .turn_columns = turn_columns,
 };

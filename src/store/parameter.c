@@ -140,6 +140,10 @@ static bool parse_choice(RecordParameter *parameter, const char *choices, const 
 
 bool parameter_parse(RecordParameter *parameter, const char *choices, const char *text,
                      Error *error) {
+    if (strchr(text, ',') && (parameter->kind != RECORD_TEXT || choices[0]))
+        return refuse(parameter, text,
+                      "a single value expected; `mpbench matrix` trains a run for each of several",
+                      error);
     switch (parameter->kind) {
     case RECORD_BOOLEAN: return parse_boolean(parameter, text, error);
     case RECORD_INTEGER: return parse_integer(parameter, text, error);

@@ -71,6 +71,8 @@ static void parameters_that_would_train_nothing_are_refused(void) {
         {&batch, "1e30", "batch=1e30: too large: up to 9223372036854775807 is possible"},
         {&batch, "99999999999999999999", "too large: up to 9223372036854775807 is possible"},
         {&deep, "yes", "true or false"},
+        {&lr, "1e-3,1e-2", "a single value expected; `mpbench matrix`"},
+        {&batch, "8,16", "a single value expected; `mpbench matrix`"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         RecordParameter parameter = *cases[i].usual;

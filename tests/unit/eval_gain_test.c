@@ -75,6 +75,41 @@ static void where_fp32_gives_no_number_there_is_no_verdict(void) {
     CHECK_TEXT(text, "");
 }
 
+// Half a point of two hundred samples is one of them.
+static void a_difference_of_few_samples_is_told_as_that(void) {
+    char text[EVAL_VERDICT_SIZE];
+    Evaluations *all = beside_fp32(0.5, 0.1, 0.895);
+    all->formats[0].found.samples = all->formats[1].found.samples = 200;
+    eval_verdict(all, text, sizeof text);
+    CHECK_CONTAINS(text, "accuracy 0.50 points worse (1 of 200 samples).");
+    all->formats[0].found.samples = all->formats[1].found.samples = 20000;
+    eval_verdict(all, text, sizeof text);
+    CHECK_CONTAINS(text, "accuracy 0.50 points worse.");
+    all->formats[0].found.samples = all->formats[1].found.samples = 130; // 117 of them, and 116.35
+    eval_verdict(all, text, sizeof text);
+    CHECK_CONTAINS(text, "accuracy 0.50 points worse.");
+}
+
+static void another_as_fast_that_loses_less_is_told(void) {
+    char text[EVAL_VERDICT_SIZE];
+    Evaluations *all = beside_fp32(0.5, 0.1, 0.8969);
+    add(all, "fp16", 0.51, 0.1, 0.9);
+    all->formats[1].found.weights_memory = 100;
+    eval_verdict(all, text, sizeof text);
+    CHECK_CONTAINS(text, "bf16 is worth it: ");
+    CHECK_CONTAINS(text, "accuracy 0.31 points worse. fp16 cannot be told from it in speed and "
+                         "takes 0.50 times fp32's memory: the same accuracy.");
+    add(all, "int8", 0.9, 0, 0.91); // better still, and slower
+    eval_verdict(all, text, sizeof text);
+    CHECK_CONTAINS(text, "memory: the same accuracy.");
+    all = beside_fp32(0.5, 0.1, 0.8999);
+    add(all, "fp16", 0.5, 0.1, 0.9); // by too little to be told
+    all->formats[1].found.weights_memory = 100;
+    eval_verdict(all, text, sizeof text);
+    CHECK_CONTAINS(text, "points worse.");
+    CHECK(!strstr(text, "cannot be told"));
+}
+
 // Twice as fast in the median, and slower in two of nine rounds: the next call would say otherwise.
 static void what_scatters_too_much_cannot_be_told(void) {
     char text[EVAL_VERDICT_SIZE];
@@ -198,6 +233,8 @@ int main(void) {
     RUN_TEST(what_was_not_timed_in_turn_is_not_concluded_from);
     RUN_TEST(what_was_not_timed_has_no_verdict);
     RUN_TEST(a_format_that_was_not_measured_is_not_judged);
+    RUN_TEST(a_difference_of_few_samples_is_told_as_that);
+    RUN_TEST(another_as_fast_that_loses_less_is_told);
     RUN_TEST(few_rounds_tell_nothing);
     return test_end();
 }

@@ -8,7 +8,8 @@
 #include "cli/train/eval.h"
 
 // What one would give for speed: of accuracy, and of the loss as a share of fp32's.
-static const double accuracy_given = 0.005, loss_given = 0.01;
+// What a difference of two shares may be too large by is added.
+static const double accuracy_given = 0.005 + 1e-9, loss_given = 0.01;
 
 // ---- what it was held against -------------------------------------------------------------------
 
@@ -103,7 +104,17 @@ const Evaluated *eval_best(const Evaluations *all) {
 
 // ---- in a sentence ------------------------------------------------------------------------------
 
-// "0.12 points of accuracy lost"; what rounds to nothing is called that.
+// Of how many samples a share is told, where these are so few that a reader should know: 0 where
+// they are not, or where it is no share of samples (of the words of a text, say).
+static int64_t few_samples(const Evaluations *all, const EvalGain *gain) {
+    const Evaluated *base = eval_baseline(all);
+    const double all_samples = (double)base->found.samples, some = fabs(gain->lost) * all_samples;
+    const double was = eval_leading(&base->found)->value * all_samples;
+    const bool is_whole = fabs(some - round(some)) < 0.01 && fabs(was - round(was)) < 0.01;
+    return gain->has_metric && is_whole && some < 10 ? llround(some) : 0;
+}
+
+// "accuracy 0.12 points worse"; what rounds to nothing is called that.
 static void add_lost(Phrase *phrase, const Evaluations *all, const EvalGain *gain) {
     const RecordMetric *metric = eval_leading(&eval_baseline(all)->found);
     const bool has_share = !gain->has_metric && metric->value != 0; // of 0 there is none
@@ -116,6 +127,35 @@ static void add_lost(Phrase *phrase, const Evaluations *all, const EvalGain *gai
     else
         phrase_add(phrase, "%.40s %.2f %s %s", metric->name, fabs(lost), unit,
                    lost > 0 ? "worse" : "better");
+    const int64_t few = few_samples(all, gain);
+    char samples[TEXT_SIZE];
+    if (few > 0)
+        phrase_add(phrase, " (%lld of %s samples)", (long long)few,
+                   text_count(samples, eval_baseline(all)->found.samples));
+}
+
+// Beside the best one that is as fast, as far as rounds tell, and loses clearly less, if any does.
+static void add_gentler(Phrase *phrase, const Evaluations *all, const Evaluated *best) {
+    const EvalGain chosen = eval_gain(all, best);
+    const double given = chosen.has_metric
+                             ? accuracy_given
+                             : loss_given * fabs(eval_leading(&eval_baseline(all)->found)->value);
+    const Evaluated *gentler = NULL;
+    EvalGain least = {.lost = chosen.lost - given / 10};
+    for (int i = 0; i < all->count; i++) {
+        const EvalGain gain = eval_gain(all, &all->formats[i]);
+        if (!is_candidate(all, &all->formats[i]) || rounds_tempo(&gain.speed) < TEMPO_ALIKE ||
+            rounds_ahead(&chosen.speed, &gain.speed) || !(gain.lost < least.lost))
+            continue;
+        gentler = &all->formats[i];
+        least = gain;
+    }
+    if (!gentler)
+        return;
+    phrase_add(phrase, " %s cannot be told from it in speed and takes %.2f times fp32's memory: ",
+               gentler->precision, least.lighter);
+    add_lost(phrase, all, &least);
+    phrase_add(phrase, ".");
 }
 
 // It loses little, and steadier times might show that it is worth it.
@@ -175,6 +215,7 @@ void eval_verdict(const Evaluations *all, char *text, size_t size) {
                    gain.lighter);
         add_lost(&phrase, all, &gain);
         phrase_add(&phrase, ".");
+        add_gentler(&phrase, all, best);
         return;
     }
     const Evaluated *open = open_one(all, &gain);

@@ -1,15 +1,20 @@
 // Factors of products in scaled formats: what their elements are worth, read where they lie and
-// written once. A block is in the first-level cache while its largest is looked for and it is
-// rounded.
+// written once. Along the depth a block is in the first-level cache while its largest is looked for
+// and it is rounded; across it rows are read in long stretches, the second time from a cache that
+// is near.
 #include <string.h>
 
 #include "cpu/cpu.h"
 #include "cpu/kernels.h"
 #include "kernel/scale.h"
 
-// Lines together, where they lie and copied; steps that share a scale.
-enum { WIDTH = CPU_SCALE_COLUMNS, COPIED_WIDTH = 128, MOST_BLOCK = 128 };
-_Static_assert((int)WIDTH <= (int)CPU_BLOCK, "a row of a tile is a block");
+enum {
+    WIDTH = CPU_SCALE_COLUMNS, // lines of a tile that is rounded where it lies
+    COPIED_WIDTH = 128,        // of one that is copied before
+    MOST_BLOCK = 128,          // steps that share a scale, and the most lines that do
+};
+_Static_assert((int)WIDTH <= (int)CPU_BLOCK, "a row's words and numbers fit into buffers");
+_Static_assert(WIDTH % MOST_BLOCK == 0 && COPIED_WIDTH % MOST_BLOCK == 0, "lines stay together");
 static const double element_cost = 0.6; // nanoseconds
 
 typedef struct Factor {
@@ -22,7 +27,7 @@ typedef struct Factor {
     ScaleLines lines;
     CpuScaleRule rule;
     NumberScale scale;               // of all
-    Format from, written;            // what the loops read and write: as it is kept, or fp32
+    Format read, written;            // by the loops: bf16 where that lies dense, unturned; or fp32
     bool measures, rounds;           // looks for the largest alone; or it rounds, or does both
     float largest[CPU_MOST_THREADS]; // that of each thread
 } Factor;
@@ -45,7 +50,7 @@ static void keep_largest(Factor *factor, int thread, float largest) {
 
 // Numbers as the loops read them, where they lie or in `buffer`: CPU_BLOCK at most.
 static const void *numbers_at(const Factor *factor, int64_t first, int64_t count, float *buffer) {
-    if (factor->from == FORMAT_BF16)
+    if (factor->read == FORMAT_BF16)
         return factor->x.data + first * factor->x.bytes;
     return operand_read(&factor->x, first, count, buffer);
 }
@@ -61,22 +66,37 @@ static void end_writing(const Factor *factor, int64_t first, int64_t count, cons
         factor->y.from_fp32(buffer, factor->y.data + first * factor->y.bytes, (size_t)count);
 }
 
-static CpuRounding rounding_by(const Factor *factor, const float *to_elements,
-                               const float *to_numbers, const uint32_t *words) {
-    return (CpuRounding){factor->rule.element, factor->from, factor->written,
-                         to_elements,          to_numbers,   words};
+static CpuScaleRows rows_of(Format format, const void *numbers, int64_t rows, int64_t width,
+                            int64_t stride) {
+    return (CpuScaleRows){
+        .numbers = numbers, .format = format, .rows = rows, .width = width, .stride = stride};
 }
 
-// Numbers behind each other, in blocks.
-static void round_blocks(const Factor *factor, const void *x, int64_t at, int64_t blocks,
-                         int64_t block, const float *to_elements, const float *to_numbers) {
+static CpuRounding rounding_by(const Factor *factor, const float *to_elements,
+                               const float *to_numbers, const uint32_t *words) {
+    return (CpuRounding){.element = factor->rule.element,
+                         .to = factor->written,
+                         .to_elements = to_elements,
+                         .to_numbers = to_numbers,
+                         .words = words};
+}
+
+// Blocks behind each other, of which the first number is `at`.
+static void round_rows(const Factor *factor, const CpuScaleRows *rows, int64_t at,
+                       const float *to_elements, const float *to_numbers) {
     float rounded[CPU_BLOCK];
     uint32_t words[CPU_BLOCK + 4];
-    const int64_t count = blocks * block;
+    const int64_t count = rows->rows * rows->width;
     const CpuRounding by =
         rounding_by(factor, to_elements, to_numbers, words_at(factor, at, count, words));
-    factor->loops->round_blocks(&by, x, blocks, block, begin_writing(factor, at, rounded));
+    factor->loops->round_rows(&by, rows, begin_writing(factor, at, rounded), rows->width);
     end_writing(factor, at, count, rounded);
+}
+
+static void round_by_one(const Factor *factor, const void *x, int64_t at, int64_t count,
+                         const NumberScale *scale) {
+    const CpuScaleRows row = rows_of(factor->read, x, 1, count, count);
+    round_rows(factor, &row, at, &scale->to_elements, &scale->to_numbers);
 }
 
 // ---- one scale for all --------------------------------------------------------------------------
@@ -88,19 +108,18 @@ static void largest_task(void *context, int64_t begin, int64_t end, int thread) 
     CPU_EACH_BLOCK(at, size, begin, end) {
         const void *x = numbers_at(factor, at, size, buffer);
         keep_largest(factor, thread,
-                     factor->loops->largest(factor->from, x, size, factor->by->block > 0));
+                     factor->loops->largest(factor->read, x, size, factor->by->block > 0));
     }
 }
 
 static void all_task(void *context, int64_t begin, int64_t end, int thread) {
     Factor *factor = context;
-    const NumberScale *scale = &factor->scale;
     _Alignas(64) float buffer[CPU_BLOCK];
     CPU_EACH_BLOCK(at, size, begin, end) {
         const void *x = numbers_at(factor, at, size, buffer);
         if (factor->measures)
-            keep_largest(factor, thread, factor->loops->largest(factor->from, x, size, false));
-        round_blocks(factor, x, at, 1, size, &scale->to_elements, &scale->to_numbers);
+            keep_largest(factor, thread, factor->loops->largest(factor->read, x, size, false));
+        round_by_one(factor, x, at, size, &factor->scale);
     }
 }
 
@@ -120,15 +139,15 @@ static void round_stretch(Factor *factor, int64_t at, int64_t blocks, int64_t bl
         x = buffer;
     }
     if (!factor->rounds) {
-        keep_largest(factor, thread, loops->largest(factor->from, x, count, true));
+        keep_largest(factor, thread, loops->largest(factor->read, x, count, true));
         return;
     }
-    loops->largest_of_blocks(factor->from, x, blocks, block, largest);
+    const CpuScaleRows rows = rows_of(factor->read, x, blocks, block, block);
+    loops->largest_of_rows(&rows, largest);
     loops->scales(&factor->rule, largest, blocks, to_elements, to_numbers);
     if (factor->by->best)
-        loops->better_blocks(&factor->rule, factor->from, x, blocks, block, largest, to_elements,
-                             to_numbers);
-    round_blocks(factor, x, at, blocks, block, to_elements, to_numbers);
+        loops->better_rows(&factor->rule, &rows, largest, to_elements, to_numbers);
+    round_rows(factor, &rows, at, to_elements, to_numbers);
 }
 
 // How many blocks are rounded at once.
@@ -175,7 +194,7 @@ static void squares_task(void *context, int64_t begin, int64_t end, int thread) 
             float largest = 0;
             for (int64_t i = line; i < line + more; i++) {
                 const void *x = numbers_at(factor, i * lines->depth + step, steps, buffer);
-                const float own = loops->largest(factor->from, x, steps, true);
+                const float own = loops->largest(factor->read, x, steps, true);
                 largest = own > largest ? own : largest;
             }
             NumberScale scale;
@@ -183,7 +202,7 @@ static void squares_task(void *context, int64_t begin, int64_t end, int thread) 
             for (int64_t i = line; i < line + more; i++) {
                 const int64_t at = i * lines->depth + step;
                 const void *x = numbers_at(factor, at, steps, buffer);
-                round_blocks(factor, x, at, 1, steps, &scale.to_elements, &scale.to_numbers);
+                round_by_one(factor, x, at, steps, &scale);
             }
         }
     }
@@ -191,11 +210,11 @@ static void squares_task(void *context, int64_t begin, int64_t end, int thread) 
 
 // ---- blocks across: neighbours are lines --------------------------------------------------------
 
-// A block of so many lines: its rows where they lie or, turned or in fp32, in `copied`.
+// A block of so many lines, from number `first` of the array on. Rows are where they lie; turned,
+// not dense or of a format that the loops do not read they are copied.
 typedef struct Tile {
-    int64_t first, steps, width; // of the array
-    const void *x;
-    int64_t stride; // numbers from row to row
+    int64_t first;
+    CpuScaleRows rows;
     _Alignas(64) float copied[MOST_BLOCK * COPIED_WIDTH];
     _Alignas(64) float largest[WIDTH], to_elements[WIDTH], to_numbers[WIDTH];
 } Tile;
@@ -209,21 +228,18 @@ static void read_stretch(const Factor *factor, int64_t first, int64_t count, flo
 }
 
 static bool is_copied(const Factor *factor) {
-    return factor->by->hadamard || !factor->x.dense || factor->x.format != factor->from;
+    return factor->by->hadamard || !factor->x.dense || factor->x.format != factor->read;
 }
 
-static void read_tile(const Factor *factor, Tile *tile) {
-    const int64_t inner = factor->lines.inner, steps = tile->steps, width = tile->width;
-    if (!is_copied(factor)) {
-        tile->x = factor->x.data + tile->first * factor->x.bytes;
-        tile->stride = inner;
-        return;
-    }
-    tile->x = tile->copied;
-    tile->stride = width;
-    if (width == inner)
+static void read_tile(const Factor *factor, Tile *tile, int64_t steps, int64_t width) {
+    const int64_t inner = factor->lines.inner;
+    const char *lies = factor->x.data + tile->first * factor->x.bytes;
+    const bool copies = is_copied(factor);
+    tile->rows = copies ? rows_of(FORMAT_FP32, tile->copied, steps, width, width)
+                        : rows_of(factor->read, lies, steps, width, inner);
+    if (copies && width == inner)
         read_stretch(factor, tile->first, steps * width, tile->copied);
-    else
+    else if (copies)
         for (int64_t k = 0; k < steps; k++)
             read_stretch(factor, tile->first + k * inner, width, tile->copied + k * width);
     for (int64_t k = 0; factor->by->hadamard && k + NUMBER_HADAMARD <= steps; k += NUMBER_HADAMARD)
@@ -232,42 +248,42 @@ static void read_tile(const Factor *factor, Tile *tile) {
 
 // Of lines that share scales the largest of all is that of each.
 static void share_largest(const Factor *factor, Tile *tile) {
-    for (int64_t i = 0, more; factor->lines.lines > 1 && i < tile->width; i += more) {
-        more = cpu_smaller(tile->width - i, factor->lines.lines);
+    for (int64_t i = 0, more; factor->lines.lines > 1 && i < tile->rows.width; i += more) {
+        more = cpu_smaller(tile->rows.width - i, factor->lines.lines);
         const float largest = factor->loops->largest(FORMAT_FP32, tile->largest + i, more, true);
         for (int64_t j = i; j < i + more; j++)
             tile->largest[j] = largest;
     }
 }
 
-// Rows together, or one by one where chance or a format that the loops do not write asks for it.
+// Together, or row by row where chance or a format that the loops do not write asks for it.
 static void write_tile(const Factor *factor, const Tile *tile) {
-    const int64_t inner = factor->lines.inner, width = tile->width;
-    const bool apart = factor->by->at_random || factor->written != factor->y.format;
-    const int64_t rows = apart ? 1 : tile->steps;
-    const int64_t bytes = (int64_t)format_table[factor->from].bytes;
+    const int64_t inner = factor->lines.inner, steps = tile->rows.rows, width = tile->rows.width;
+    const bool is_apart = factor->by->at_random || factor->written != factor->y.format;
+    const int64_t row_bytes = tile->rows.stride * (int64_t)format_table[tile->rows.format].bytes;
+    CpuScaleRows some = tile->rows;
     uint32_t words[CPU_BLOCK + 4];
     float rounded[WIDTH];
-    for (int64_t k = 0; k < tile->steps; k += rows) {
+    some.rows = is_apart ? 1 : steps;
+    for (int64_t k = 0; k < steps; k += some.rows) {
         const int64_t at = tile->first + k * inner;
         const CpuRounding by = rounding_by(factor, tile->to_elements, tile->to_numbers,
                                            words_at(factor, at, width, words));
-        factor->loops->round_columns(&by, (const char *)tile->x + k * tile->stride * bytes,
-                                     tile->stride, rows, width, begin_writing(factor, at, rounded),
-                                     inner);
+        some.numbers = (const char *)tile->rows.numbers + k * row_bytes;
+        factor->loops->round_columns(&by, &some, begin_writing(factor, at, rounded), inner);
         end_writing(factor, at, width, rounded);
     }
 }
 
 static void round_tile(const Factor *factor, Tile *tile) {
     const CpuScale *loops = factor->loops;
-    loops->largest_of_columns(factor->from, tile->x, tile->stride, tile->steps, tile->width,
-                              tile->largest);
+    loops->largest_of_columns(&tile->rows, tile->largest);
     share_largest(factor, tile);
-    loops->scales(&factor->rule, tile->largest, tile->width, tile->to_elements, tile->to_numbers);
+    loops->scales(&factor->rule, tile->largest, tile->rows.width, tile->to_elements,
+                  tile->to_numbers);
     if (factor->by->best)
-        loops->better_columns(&factor->rule, factor->from, tile->x, tile->stride, tile->steps,
-                              tile->width, tile->largest, tile->to_elements, tile->to_numbers);
+        loops->better_columns(&factor->rule, &tile->rows, tile->largest, tile->to_elements,
+                              tile->to_numbers);
     write_tile(factor, tile);
 }
 
@@ -291,16 +307,15 @@ static void across_task(void *context, int64_t begin, int64_t end, int thread) {
     Tile tile;
     for (int64_t item = begin; item < end; item++) {
         const int64_t line = item % tiles * most, step = item / tiles % blocks * lines->block;
-        tile.width = cpu_smaller(lines->inner - line, most);
-        tile.steps = cpu_smaller(lines->depth - step, lines->block);
+        const int64_t width = cpu_smaller(lines->inner - line, most);
+        const int64_t steps = cpu_smaller(lines->depth - step, lines->block);
         tile.first = (item / tiles / blocks * lines->depth + step) * lines->inner + line;
-        read_tile(factor, &tile);
+        read_tile(factor, &tile, steps, width);
         if (factor->rounds)
             round_tile(factor, &tile);
         else // turned, and without gaps
-            keep_largest(
-                factor, thread,
-                factor->loops->largest(FORMAT_FP32, tile.copied, tile.steps * tile.width, true));
+            keep_largest(factor, thread,
+                         factor->loops->largest(FORMAT_FP32, tile.copied, steps * width, true));
     }
 }
 
@@ -392,14 +407,14 @@ bool cpu_scale_factor(Device *device, const KernelCall *call, Error *error) {
         .stream = &call->attr->factor.stream,
         .x = operand_of(device, x, x->ndim, x->shape),
         .y = result_of(device, &call->output[0]),
-        .from = FORMAT_FP32,
+        .read = FORMAT_FP32,
         .written = call->output[0].format == FORMAT_BF16 ? FORMAT_BF16 : FORMAT_FP32,
         .lines = lines_of(x, by),
         .rule =
             {.element = element, .scale = by->scale, .up = by->up, .apart = by->apart, .tensor = 1},
     };
     if (factor.x.format == FORMAT_BF16 && factor.x.dense && !by->hadamard)
-        factor.from = FORMAT_BF16;
+        factor.read = FORMAT_BF16;
     if (by->block == 0)
         scale_all(&factor);
     else

@@ -193,42 +193,44 @@ typedef struct CpuScaleRule {
     float tensor; // that scale, by which scales of blocks fit
 } CpuScaleRule;
 
-// Numbers to elements, and what these are worth, to the last digit: in fp32 or, where that fits, in
-// bf16, as numbers themselves.
+// Rows of numbers, in bf16 or fp32, each of which begins `stride` numbers behind the one before. A
+// row is a block that shares a scale, or a column is.
+typedef struct CpuScaleRows {
+    const void *numbers;
+    Format format;
+    int64_t rows, width, stride;
+} CpuScaleRows;
+
+enum { CPU_SCALE_COLUMNS = 512 }; // the most that rows have where columns are blocks
+
+// How numbers are rounded to elements. What these are worth is written in fp32, or in bf16 where
+// that holds it exactly: nothing rounds again.
 typedef struct CpuRounding {
     NumberElement element;
-    Format from, to;
-    const float *to_elements, *to_numbers; // the scales: of blocks, or of columns
-    const uint32_t *words;                 // of what is rounded at random; NULL: to nearest
+    Format to;
+    const float *to_elements, *to_numbers; // of each block
+    const uint32_t
+        *words; // chance, a word a number; NULL: to nearest. Of columns a single row then
 } CpuRounding;
 
-enum { CPU_SCALE_COLUMNS = 512 }; // at most, at once
-
-// Numbers that share scales. They lie in bf16 or fp32, behind each other in blocks, or in rows that
-// are so many numbers apart, where a column is a block. What is written does not overlap them.
+// What is written overlaps nothing that is read.
 typedef struct CpuScale {
     // The largest magnitude of those that are `finite`; else a NaN is the largest, then infinity.
-    float (*largest)(Format from, const void *x, int64_t count, bool finite);
-    // Of finite ones that of each block, and of each column.
-    void (*largest_of_blocks)(Format from, const void *x, int64_t blocks, int64_t block,
-                              float *largest);
-    void (*largest_of_columns)(Format from, const void *x, int64_t stride, int64_t rows,
-                               int64_t width, float *largest);
+    float (*largest)(Format format, const void *numbers, int64_t count, bool finite);
+    // The largest finite magnitude of each row; of each column.
+    void (*largest_of_rows)(const CpuScaleRows *rows, float *largest);
+    void (*largest_of_columns)(const CpuScaleRows *rows, float *largest);
     // The scales of blocks with these largest numbers.
     void (*scales)(const CpuScaleRule *rule, const float *largest, int64_t count,
                    float *to_elements, float *to_numbers);
     // In place of those that bring the largest to 6 those that bring it to 4, where it misses less.
-    void (*better_blocks)(const CpuScaleRule *rule, Format from, const void *x, int64_t blocks,
-                          int64_t block, const float *largest, float *to_elements,
-                          float *to_numbers);
-    void (*better_columns)(const CpuScaleRule *rule, Format from, const void *x, int64_t stride,
-                           int64_t rows, int64_t width, const float *largest, float *to_elements,
-                           float *to_numbers);
-    void (*round_blocks)(const CpuRounding *by, const void *x, int64_t blocks, int64_t block,
-                         void *y);
-    // At random a single row at a time.
-    void (*round_columns)(const CpuRounding *by, const void *x, int64_t x_stride, int64_t rows,
-                          int64_t width, void *y, int64_t y_stride);
+    void (*better_rows)(const CpuScaleRule *rule, const CpuScaleRows *rows, const float *largest,
+                        float *to_elements, float *to_numbers);
+    void (*better_columns)(const CpuScaleRule *rule, const CpuScaleRows *rows, const float *largest,
+                           float *to_elements, float *to_numbers);
+    void (*round_rows)(const CpuRounding *by, const CpuScaleRows *rows, void *y, int64_t y_stride);
+    void (*round_columns)(const CpuRounding *by, const CpuScaleRows *rows, void *y,
+                          int64_t y_stride);
     // number_hadamard of so many sixteens behind each other; of sixteen rows.
     void (*turn)(float *x, int64_t sixteens);
     void (*turn_columns)(float *x, int64_t width);

@@ -224,6 +224,9 @@ void cases_scale_factor(Cases *cases) {
     for (int k = 0; k < EVERY_KIND; k++)
         for (int w = 0; w < count; w++)
             scale_case(cases, &shapes[k % 3], &ways[w], every_kind[k]);
+    for (int i = 1; i < 3; i++) // turned, and across the depth: each by loops of its own
+        for (int w = 0; w < count; w++)
+            scale_case(cases, &shapes[i], &ways[w], SPECIAL);
 }
 
 // Rows as they come in training, and rows of anything.

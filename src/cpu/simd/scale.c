@@ -1,4 +1,5 @@
 // Numbers to elements that share a scale: the loops of cpu/scale.c over number/scaled.h.
+#include <assert.h>
 #include <string.h>
 
 #include "cpu/simd.h"
@@ -8,18 +9,30 @@
 // So that the loops below become vectors, each for the sizes of blocks that there are.
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-// Number i of those that lie at x, which is `from` what the loops below are made for: bf16 or fp32.
+// `from` is bf16 or fp32, and a constant where these are inlined.
 ALWAYS_INLINE float number_at(Format from, const void *x, int64_t i) {
     return from == FORMAT_BF16 ? number_bf16_to_fp32(((const uint16_t *)x)[i])
                                : ((const float *)x)[i];
 }
-ALWAYS_INLINE const void *numbers_behind(Format from, const void *x, int64_t count) {
-    return (const char *)x + count * (from == FORMAT_BF16 ? 2 : 4);
+ALWAYS_INLINE int64_t bytes_of(Format format) {
+    return format == FORMAT_BF16 ? 2 : 4;
 }
+ALWAYS_INLINE const void *row_of(Format from, const CpuScaleRows *rows, int64_t row) {
+    return (const char *)rows->numbers + row * rows->stride * bytes_of(from);
+}
+
+// Calls `loop`, made for the format that the rows are in.
+#define FOR_FORMAT(loop, rows, ...)               \
+    do {                                          \
+        if ((rows)->format == FORMAT_BF16)        \
+            loop(FORMAT_BF16, rows, __VA_ARGS__); \
+        else                                      \
+            loop(FORMAT_FP32, rows, __VA_ARGS__); \
+    } while (0)
 
 // ---- the largest --------------------------------------------------------------------------------
 
-// Magnitudes are ordered as their bits are; `most` of these counts, what is beyond it does not.
+// Magnitudes are ordered as their bits are; one beyond `most` does not count.
 ALWAYS_INLINE int16_t larger_half(int16_t largest, uint16_t x, int16_t most) {
     const int16_t magnitude = (int16_t)(x & 0x7FFF);
     const int16_t counted = magnitude > most ? 0 : magnitude;
@@ -49,58 +62,59 @@ ALWAYS_INLINE float largest_of_some(Format from, const void *restrict x, int64_t
     return number_fp32_of_bits((uint32_t)largest);
 }
 
-static float largest(Format from, const void *x, int64_t count, bool finite) {
+static float largest_of_all(Format from, const void *x, int64_t count, bool finite) {
     if (from == FORMAT_BF16)
         return largest_of_some(FORMAT_BF16, x, count, finite);
     return largest_of_some(FORMAT_FP32, x, count, finite);
 }
 
-ALWAYS_INLINE void largest_of_each(Format from, const void *restrict x, int64_t blocks,
-                                   int64_t block, float *restrict largest) {
-    for (int64_t i = 0; i < blocks; i++)
-        largest[i] = largest_of_some(from, numbers_behind(from, x, i * block), block, true);
+// `width`: of rows, a constant where this is inlined.
+ALWAYS_INLINE void largest_of_each(Format from, const CpuScaleRows *rows, int64_t width,
+                                   float *restrict largest) {
+    for (int64_t i = 0; i < rows->rows; i++)
+        largest[i] = largest_of_some(from, row_of(from, rows, i), width, true);
 }
 
-ALWAYS_INLINE void largest_of_size(Format from, const void *x, int64_t blocks, int64_t block,
-                                   float *largest) {
-    switch (block) {
-    case 1: largest_of_each(from, x, blocks, 1, largest); return;
-    case 16: largest_of_each(from, x, blocks, 16, largest); return;
-    case 32: largest_of_each(from, x, blocks, 32, largest); return;
-    case 128: largest_of_each(from, x, blocks, 128, largest); return;
-    default: largest_of_each(from, x, blocks, block, largest);
+ALWAYS_INLINE void largest_of_width(Format from, const CpuScaleRows *rows, float *largest) {
+    switch (rows->width) {
+    case 1: largest_of_each(from, rows, 1, largest); return;
+    case 16: largest_of_each(from, rows, 16, largest); return;
+    case 32: largest_of_each(from, rows, 32, largest); return;
+    case 128: largest_of_each(from, rows, 128, largest); return;
+    default: largest_of_each(from, rows, rows->width, largest);
     }
 }
 
-static void largest_of_blocks(Format from, const void *x, int64_t blocks, int64_t block,
-                              float *largest) {
-    if (from == FORMAT_BF16)
-        largest_of_size(FORMAT_BF16, x, blocks, block, largest);
-    else
-        largest_of_size(FORMAT_FP32, x, blocks, block, largest);
+static void largest_of_rows(const CpuScaleRows *rows, float *largest) {
+    FOR_FORMAT(largest_of_width, rows, largest);
 }
 
 // Row after row, as they lie: memory is read in long stretches.
-static void largest_of_columns(Format from, const void *restrict x, int64_t stride, int64_t rows,
-                               int64_t width, float *restrict largest) {
-    if (from == FORMAT_BF16) {
-        int16_t halves[CPU_SCALE_COLUMNS];
-        memset(halves, 0, (size_t)width * sizeof *halves);
-        for (int64_t row = 0; row < rows; row++)
-            for (int64_t i = 0; i < width; i++)
-                halves[i] =
-                    larger_half(halves[i], ((const uint16_t *)x)[row * stride + i], FINITE_HALF);
-        for (int64_t i = 0; i < width; i++)
-            largest[i] = number_bf16_to_fp32((uint16_t)halves[i]);
-        return;
-    }
+ALWAYS_INLINE void largest_across(Format from, const CpuScaleRows *rows, float *restrict largest) {
+    const int64_t width = rows->width;
+    int16_t halves[CPU_SCALE_COLUMNS];
     int32_t wholes[CPU_SCALE_COLUMNS];
-    memset(wholes, 0, (size_t)width * sizeof *wholes);
-    for (int64_t row = 0; row < rows; row++)
-        for (int64_t i = 0; i < width; i++)
-            wholes[i] = larger_whole(wholes[i], ((const float *)x)[row * stride + i], FINITE_WHOLE);
+    assert(width <= CPU_SCALE_COLUMNS);
+    if (from == FORMAT_BF16)
+        memset(halves, 0, (size_t)width * sizeof *halves);
+    else
+        memset(wholes, 0, (size_t)width * sizeof *wholes);
+    for (int64_t row = 0; row < rows->rows; row++) {
+        const void *restrict x = row_of(from, rows, row);
+        if (from == FORMAT_BF16)
+            for (int64_t i = 0; i < width; i++)
+                halves[i] = larger_half(halves[i], ((const uint16_t *)x)[i], FINITE_HALF);
+        else
+            for (int64_t i = 0; i < width; i++)
+                wholes[i] = larger_whole(wholes[i], ((const float *)x)[i], FINITE_WHOLE);
+    }
     for (int64_t i = 0; i < width; i++)
-        largest[i] = number_fp32_of_bits((uint32_t)wholes[i]);
+        largest[i] = from == FORMAT_BF16 ? number_bf16_to_fp32((uint16_t)halves[i])
+                                         : number_fp32_of_bits((uint32_t)wholes[i]);
+}
+
+static void largest_of_columns(const CpuScaleRows *rows, float *largest) {
+    FOR_FORMAT(largest_across, rows, largest);
 }
 
 // ---- scales -------------------------------------------------------------------------------------
@@ -143,15 +157,16 @@ ALWAYS_INLINE Other other_scale(const CpuScaleRule *rule, float largest) {
     return other;
 }
 
-ALWAYS_INLINE void better_each(const CpuScaleRule *rule, Format from, const void *restrict x,
-                               int64_t blocks, int64_t block, const float *restrict largest,
+ALWAYS_INLINE void better_each(Format from, const CpuScaleRows *rows, int64_t width,
+                               const CpuScaleRule *rule, const float *restrict largest,
                                float *restrict to_elements, float *restrict to_numbers) {
     const NumberElement element = rule->element;
-    for (int64_t i = 0; i < blocks; i++, x = numbers_behind(from, x, block)) {
+    for (int64_t i = 0; i < rows->rows; i++) {
+        const void *restrict x = row_of(from, rows, i);
         const Other other = other_scale(rule, largest[i]);
         const float times_six = to_elements[i], times_four = other.scale.to_elements;
         int32_t six = 0, four = 0;
-        for (int64_t k = 0; k < block; k++) {
+        for (int64_t k = 0; k < width; k++) {
             six += number_miss(number_at(from, x, k) * times_six, element);
             four += number_miss(number_at(from, x, k) * times_four, element);
         }
@@ -162,59 +177,55 @@ ALWAYS_INLINE void better_each(const CpuScaleRule *rule, Format from, const void
     }
 }
 
-static void better_blocks(const CpuScaleRule *rule, Format from, const void *x, int64_t blocks,
-                          int64_t block, const float *largest, float *to_elements,
-                          float *to_numbers) {
-    if (block == 16 && from == FORMAT_BF16)
-        better_each(rule, FORMAT_BF16, x, blocks, 16, largest, to_elements, to_numbers);
-    else if (block == 16)
-        better_each(rule, FORMAT_FP32, x, blocks, 16, largest, to_elements, to_numbers);
+ALWAYS_INLINE void better_of_width(Format from, const CpuScaleRows *rows, const CpuScaleRule *rule,
+                                   const float *largest, float *to_elements, float *to_numbers) {
+    if (rows->width == 16)
+        better_each(from, rows, 16, rule, largest, to_elements, to_numbers);
     else
-        better_each(rule, from, x, blocks, block, largest, to_elements, to_numbers);
+        better_each(from, rows, rows->width, rule, largest, to_elements, to_numbers);
+}
+
+static void better_rows(const CpuScaleRule *rule, const CpuScaleRows *rows, const float *largest,
+                        float *to_elements, float *to_numbers) {
+    FOR_FORMAT(better_of_width, rows, rule, largest, to_elements, to_numbers);
 }
 
 enum { COLUMNS = 64 }; // at once
 
-ALWAYS_INLINE void better_some(const CpuScaleRule *rule, Format from, const void *restrict x,
-                               int64_t stride, int64_t rows, int64_t count,
-                               const float *restrict largest, float *restrict to_elements,
-                               float *restrict to_numbers) {
+ALWAYS_INLINE void better_across(Format from, const CpuScaleRows *rows, const CpuScaleRule *rule,
+                                 const float *restrict largest, float *restrict to_elements,
+                                 float *restrict to_numbers) {
     const NumberElement element = rule->element;
-    float times_four[COLUMNS], worth_four[COLUMNS], scale_six[COLUMNS], scale_four[COLUMNS];
-    int32_t six[COLUMNS] = {0}, four[COLUMNS] = {0};
-    for (int64_t i = 0; i < count; i++) {
-        const Other other = other_scale(rule, largest[i]);
-        times_four[i] = other.scale.to_elements;
-        worth_four[i] = other.scale.to_numbers;
-        scale_six[i] = other.six;
-        scale_four[i] = other.four;
-    }
-    for (int64_t row = 0; row < rows; row++)
+    for (int64_t first = 0; first < rows->width; first += COLUMNS) {
+        const int64_t left = rows->width - first, count = left < COLUMNS ? left : COLUMNS;
+        float times_four[COLUMNS], worth_four[COLUMNS], scale_six[COLUMNS], scale_four[COLUMNS];
+        int32_t six[COLUMNS] = {0}, four[COLUMNS] = {0};
         for (int64_t i = 0; i < count; i++) {
-            const float number = number_at(from, x, row * stride + i);
-            six[i] += number_miss(number * to_elements[i], element);
-            four[i] += number_miss(number * times_four[i], element);
+            const Other other = other_scale(rule, largest[first + i]);
+            times_four[i] = other.scale.to_elements;
+            worth_four[i] = other.scale.to_numbers;
+            scale_six[i] = other.six;
+            scale_four[i] = other.four;
         }
-    for (int64_t i = 0; i < count; i++)
-        if (number_four_is_better(scale_six[i], scale_four[i], six[i], four[i])) {
-            to_elements[i] = times_four[i];
-            to_numbers[i] = worth_four[i];
+        for (int64_t row = 0; row < rows->rows; row++) {
+            const void *restrict x = row_of(from, rows, row);
+            for (int64_t i = 0; i < count; i++) {
+                const float number = number_at(from, x, first + i);
+                six[i] += number_miss(number * to_elements[first + i], element);
+                four[i] += number_miss(number * times_four[i], element);
+            }
         }
+        for (int64_t i = 0; i < count; i++)
+            if (number_four_is_better(scale_six[i], scale_four[i], six[i], four[i])) {
+                to_elements[first + i] = times_four[i];
+                to_numbers[first + i] = worth_four[i];
+            }
+    }
 }
 
-static void better_columns(const CpuScaleRule *rule, Format from, const void *x, int64_t stride,
-                           int64_t rows, int64_t width, const float *largest, float *to_elements,
-                           float *to_numbers) {
-    for (int64_t i = 0; i < width; i += COLUMNS) {
-        const int64_t count = width - i < COLUMNS ? width - i : COLUMNS;
-        const void *some = numbers_behind(from, x, i);
-        if (from == FORMAT_BF16)
-            better_some(rule, FORMAT_BF16, some, stride, rows, count, largest + i, to_elements + i,
-                        to_numbers + i);
-        else
-            better_some(rule, FORMAT_FP32, some, stride, rows, count, largest + i, to_elements + i,
-                        to_numbers + i);
-    }
+static void better_columns(const CpuScaleRule *rule, const CpuScaleRows *rows, const float *largest,
+                           float *to_elements, float *to_numbers) {
+    FOR_FORMAT(better_across, rows, rule, largest, to_elements, to_numbers);
 }
 
 // ---- rounding -----------------------------------------------------------------------------------
@@ -227,79 +238,73 @@ ALWAYS_INLINE void put(Format to, void *y, int64_t i, float worth) {
         ((float *)y)[i] = worth;
 }
 
-// The formats are constants where this is inlined, and so is whether numbers have scales each, or
-// all the first.
-ALWAYS_INLINE void round_some(Format from, Format to, bool each, const CpuRounding *by,
+// `step`: 1 where numbers have scales each, 0 where all have the first: a constant where this is
+// inlined, as both formats are.
+ALWAYS_INLINE void round_some(Format from, Format to, int step, NumberElement element,
                               const void *restrict x, int64_t count,
                               const float *restrict to_elements, const float *restrict to_numbers,
                               const uint32_t *restrict words, void *restrict y) {
-    const NumberElement element = by->element;
     if (words) {
         for (int64_t i = 0; i < count; i++)
             put(to, y, i,
-                number_round_to_element(number_at(from, x, i) * to_elements[each ? i : 0], element,
+                number_round_to_element(number_at(from, x, i) * to_elements[i * step], element,
                                         true, random_uniform(words[i])) *
-                    to_numbers[each ? i : 0]);
+                    to_numbers[i * step]);
         return;
     }
     for (int64_t i = 0; i < count; i++)
         put(to, y, i,
-            number_round_to_element(number_at(from, x, i) * to_elements[each ? i : 0], element,
-                                    false, 0) *
-                to_numbers[each ? i : 0]);
+            number_round_to_element(number_at(from, x, i) * to_elements[i * step], element, false,
+                                    0) *
+                to_numbers[i * step]);
 }
 
-ALWAYS_INLINE void round_each(Format from, Format to, const CpuRounding *by, const void *x,
-                              int64_t blocks, int64_t block, void *y) {
-    for (int64_t i = 0; i < blocks; i++)
-        round_some(from, to, false, by, numbers_behind(from, x, i * block), block,
-                   by->to_elements + i, by->to_numbers + i,
-                   by->words ? by->words + i * block : NULL,
-                   (void *)(uintptr_t)numbers_behind(to, y, i * block));
+ALWAYS_INLINE void round_each(Format from, Format to, const CpuScaleRows *rows, int64_t width,
+                              const CpuRounding *by, char *y, int64_t y_stride) {
+    for (int64_t i = 0; i < rows->rows; i++)
+        round_some(from, to, 0, by->element, row_of(from, rows, i), width, by->to_elements + i,
+                   by->to_numbers + i, by->words ? by->words + i * width : NULL,
+                   y + i * y_stride * bytes_of(to));
 }
 
-ALWAYS_INLINE void round_of_size(Format from, Format to, const CpuRounding *by, const void *x,
-                                 int64_t blocks, int64_t block, void *y) {
-    switch (block) {
-    case 1:
-        round_some(from, to, true, by, x, blocks, by->to_elements, by->to_numbers, by->words, y);
-        return;
-    case 16: round_each(from, to, by, x, blocks, 16, y); return;
-    case 32: round_each(from, to, by, x, blocks, 32, y); return;
-    default: round_each(from, to, by, x, blocks, block, y);
-    }
+// Blocks of one number that lie without gaps are a row with scales each.
+ALWAYS_INLINE void round_of_width(Format from, Format to, const CpuScaleRows *rows,
+                                  const CpuRounding *by, char *y, int64_t y_stride) {
+    const bool is_row = rows->width == 1 && rows->stride == 1 && y_stride == 1;
+    if (is_row)
+        round_some(from, to, 1, by->element, rows->numbers, rows->rows, by->to_elements,
+                   by->to_numbers, by->words, y);
+    else if (rows->width == 16)
+        round_each(from, to, rows, 16, by, y, y_stride);
+    else if (rows->width == 32)
+        round_each(from, to, rows, 32, by, y, y_stride);
+    else
+        round_each(from, to, rows, rows->width, by, y, y_stride);
 }
 
-ALWAYS_INLINE void round_rows(Format from, Format to, const CpuRounding *by, const void *x,
-                              int64_t x_stride, int64_t rows, int64_t width, void *y,
-                              int64_t y_stride) {
-    for (int64_t row = 0; row < rows; row++)
-        round_some(from, to, true, by, numbers_behind(from, x, row * x_stride), width,
-                   by->to_elements, by->to_numbers, by->words,
-                   (void *)(uintptr_t)numbers_behind(to, y, row * y_stride));
+ALWAYS_INLINE void round_across(Format from, Format to, const CpuScaleRows *rows,
+                                const CpuRounding *by, char *y, int64_t y_stride) {
+    assert(!by->words || rows->rows == 1);
+    for (int64_t row = 0; row < rows->rows; row++)
+        round_some(from, to, 1, by->element, row_of(from, rows, row), rows->width, by->to_elements,
+                   by->to_numbers, by->words, y + row * y_stride * bytes_of(to));
 }
 
-// Calls `loop` made for the formats that `by` has.
-#define FOR_FORMATS(loop, by, ...)                                \
-    do {                                                          \
-        if ((by)->from == FORMAT_BF16 && (by)->to == FORMAT_BF16) \
-            loop(FORMAT_BF16, FORMAT_BF16, by, __VA_ARGS__);      \
-        else if ((by)->from == FORMAT_BF16)                       \
-            loop(FORMAT_BF16, FORMAT_FP32, by, __VA_ARGS__);      \
-        else if ((by)->to == FORMAT_BF16)                         \
-            loop(FORMAT_FP32, FORMAT_BF16, by, __VA_ARGS__);      \
-        else                                                      \
-            loop(FORMAT_FP32, FORMAT_FP32, by, __VA_ARGS__);      \
+#define TO_FORMAT(from, rows, loop, by, y, y_stride)        \
+    do {                                                    \
+        if ((by)->to == FORMAT_BF16)                        \
+            loop(from, FORMAT_BF16, rows, by, y, y_stride); \
+        else                                                \
+            loop(from, FORMAT_FP32, rows, by, y, y_stride); \
     } while (0)
 
-static void round_blocks(const CpuRounding *by, const void *x, int64_t blocks, int64_t block,
-                         void *y) {
-    FOR_FORMATS(round_of_size, by, x, blocks, block, y);
+static void round_rows(const CpuRounding *by, const CpuScaleRows *rows, void *y, int64_t y_stride) {
+    FOR_FORMAT(TO_FORMAT, rows, round_of_width, by, y, y_stride);
 }
 
-static void round_columns(const CpuRounding *by, const void *x, int64_t x_stride, int64_t rows,
-                          int64_t width, void *y, int64_t y_stride) {
-    FOR_FORMATS(round_rows, by, x, x_stride, rows, width, y, y_stride);
+static void round_columns(const CpuRounding *by, const CpuScaleRows *rows, void *y,
+                          int64_t y_stride) {
+    FOR_FORMAT(TO_FORMAT, rows, round_across, by, y, y_stride);
 }
 
 // ---- turning ------------------------------------------------------------------------------------
@@ -359,13 +364,13 @@ static void turn_columns(float *restrict x, int64_t width) {
 
 extern const CpuScale ISA_NAME(cpu_scale);
 const CpuScale ISA_NAME(cpu_scale) = {
-    .largest = largest,
-    .largest_of_blocks = largest_of_blocks,
+    .largest = largest_of_all,
+    .largest_of_rows = largest_of_rows,
     .largest_of_columns = largest_of_columns,
     .scales = choose_scales,
-    .better_blocks = better_blocks,
+    .better_rows = better_rows,
     .better_columns = better_columns,
-    .round_blocks = round_blocks,
+    .round_rows = round_rows,
     .round_columns = round_columns,
     .turn = turn,
     .turn_columns = turn_columns,

@@ -138,12 +138,7 @@ static bool parse_choice(RecordParameter *parameter, const char *choices, const 
 
 // ---- all kinds ----------------------------------------------------------------------------------
 
-bool parameter_parse(RecordParameter *parameter, const char *choices, const char *text,
-                     Error *error) {
-    if (strchr(text, ',') && (parameter->kind != RECORD_TEXT || choices[0]))
-        return refuse(parameter, text,
-                      "a single value expected; `mpbench matrix` trains a run for each of several",
-                      error);
+static bool parse(RecordParameter *parameter, const char *choices, const char *text, Error *error) {
     switch (parameter->kind) {
     case RECORD_BOOLEAN: return parse_boolean(parameter, text, error);
     case RECORD_INTEGER: return parse_integer(parameter, text, error);
@@ -157,4 +152,33 @@ bool parameter_parse(RecordParameter *parameter, const char *choices, const char
                           parameter->name, sizeof parameter->text - 1);
     snprintf(parameter->text, sizeof parameter->text, "%s", text);
     return true;
+}
+
+// Whether commas part it into several, each of which would do.
+static bool are_values(const RecordParameter *parameter, const char *choices, const char *text) {
+    char part[RECORD_TEXT_SIZE];
+    if (!strchr(text, ','))
+        return false;
+    for (const char *at = text; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        RecordParameter one = *parameter;
+        snprintf(part, sizeof part, "%.*s", (int)strcspn(at, ","), at);
+        if (!parse(&one, choices, part, NULL))
+            return false;
+    }
+    return true;
+}
+
+bool parameter_parse(RecordParameter *parameter, const char *choices, const char *text,
+                     Error *error) {
+    if (parse(parameter, choices, text, error))
+        return true;
+    if (are_values(parameter, choices, text))
+        return refuse(parameter, text,
+                      parameter->kind == RECORD_NUMBER
+                          ? "a number expected, with a point before decimals; several are a "
+                            "matrix's: `mpbench matrix` trains a run with each"
+                          : "one value expected; several are a matrix's: `mpbench matrix` trains a "
+                            "run with each",
+                      error);
+    return false;
 }

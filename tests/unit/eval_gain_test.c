@@ -81,13 +81,17 @@ static void a_difference_of_few_samples_is_told_as_that(void) {
     Evaluations *all = beside_fp32(0.5, 0.1, 0.895);
     all->formats[0].found.samples = all->formats[1].found.samples = 200;
     eval_verdict(all, text, sizeof text);
-    CHECK_CONTAINS(text, "accuracy 0.50 points worse (1 of 200 samples).");
+    CHECK_CONTAINS(text, "accuracy 0.50 points worse (net 1 of 200 samples).");
     all->formats[0].found.samples = all->formats[1].found.samples = 20000;
     eval_verdict(all, text, sizeof text);
     CHECK_CONTAINS(text, "accuracy 0.50 points worse.");
     all->formats[0].found.samples = all->formats[1].found.samples = 130; // 117 of them, and 116.35
     eval_verdict(all, text, sizeof text);
     CHECK_CONTAINS(text, "accuracy 0.50 points worse.");
+    all = beside_fp32(0.5, 0.1, 0.9 - 1.0 / 60000); // a sample, and too little to be called worse
+    all->formats[0].found.samples = all->formats[1].found.samples = 60000;
+    eval_verdict(all, text, sizeof text);
+    CHECK_CONTAINS(text, "the same accuracy.");
 }
 
 static void another_as_fast_that_loses_less_is_told(void) {
@@ -97,11 +101,22 @@ static void another_as_fast_that_loses_less_is_told(void) {
     all->formats[1].found.weights_memory = 100;
     eval_verdict(all, text, sizeof text);
     CHECK_CONTAINS(text, "bf16 is worth it: ");
-    CHECK_CONTAINS(text, "accuracy 0.31 points worse. fp16 cannot be told from it in speed and "
-                         "takes 0.50 times fp32's memory: the same accuracy.");
+    CHECK_CONTAINS(text, "accuracy 0.31 points worse. fp16 cannot be told from bf16 in speed: "
+                         "0.50 times fp32's memory for weights, the same accuracy.");
     add(all, "int8", 0.9, 0, 0.91); // better still, and slower
     eval_verdict(all, text, sizeof text);
-    CHECK_CONTAINS(text, "memory: the same accuracy.");
+    CHECK_CONTAINS(text, "weights, the same accuracy.");
+    // Each lighter than the one before, and not told from it; the first is faster than the last.
+    all->count = 0;
+    add(all, "fp32", 1, 0, 0.9);
+    add(all, "fp16", 0.41, 0.1, 0.9);
+    add(all, "int8", 0.45, 0.1, 0.898);
+    add(all, "bf16", 0.5, 0.1, 0.8969);
+    all->formats[2].found.weights_memory = 150;
+    all->formats[3].found.weights_memory = 100;
+    eval_verdict(all, text, sizeof text);
+    CHECK_CONTAINS(text, "bf16 is worth it: ");
+    CHECK_CONTAINS(text, "int8 cannot be told from bf16 in speed: ");
     all = beside_fp32(0.5, 0.1, 0.8999);
     add(all, "fp16", 0.5, 0.1, 0.9); // by too little to be told
     all->formats[1].found.weights_memory = 100;

@@ -71,8 +71,13 @@ static void parameters_that_would_train_nothing_are_refused(void) {
         {&batch, "1e30", "batch=1e30: too large: up to 9223372036854775807 is possible"},
         {&batch, "99999999999999999999", "too large: up to 9223372036854775807 is possible"},
         {&deep, "yes", "true or false"},
-        {&lr, "1e-3,1e-2", "a single value expected; `mpbench matrix`"},
-        {&batch, "8,16", "a single value expected; `mpbench matrix`"},
+        {&deep, "true,no", "true or false"},
+        {&deep, "true,false", "one value expected; several are a matrix's: `mpbench matrix`"},
+        {&lr, "1e-3,1e-2",
+         "with a point before decimals; several are a matrix's: `mpbench matrix`"},
+        {&lr, "0,5,", "a number expected"},
+        {&batch, "8,16", "one value expected; several are a matrix's: `mpbench matrix`"},
+        {&batch, "8,0", "a whole number is wanted"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         RecordParameter parameter = *cases[i].usual;
@@ -97,6 +102,11 @@ static void a_text_that_is_no_choice_is_refused(void) {
                       ": plain, small-1 or x/y expected");
         CHECK(memcmp(&parameter, &kind, sizeof parameter) == 0);
     }
+    RecordParameter parameter = kind;
+    CHECK_REFUSED(parameter_parse(&parameter, choices, "x/y,plain", &error), ERROR_USAGE,
+                  "several are a matrix's");
+    CHECK(parameter_parse(&parameter, "", "x/y,plain", &error)); // a text may be anything
+    CHECK_TEXT(parameter.text, "x/y,plain");
 }
 
 static void choices_are_turned_through_and_listed(void) {

@@ -7,8 +7,8 @@
 #include "cli/print/text.h"
 #include "cli/train/eval.h"
 
-// What one would give for speed: of accuracy, and of the loss as a share of fp32's.
-// What a difference of two shares may be too large by is added.
+// What one would give for speed: of accuracy, a little more than half a point, since 0.9 - 0.895 is
+// that; and of the loss as a share of fp32's.
 static const double accuracy_given = 0.005 + 1e-9, loss_given = 0.01;
 
 // ---- what it was held against -------------------------------------------------------------------
@@ -58,6 +58,10 @@ static RoundsGain gain_of_times(const Evaluation *base, const Evaluation *found,
 
 // ---- what is worth it ---------------------------------------------------------------------------
 
+static double given_of(const EvalGain *gain, const RecordMetric *fp32) {
+    return gain->has_metric ? accuracy_given : loss_given * fabs(fp32->value);
+}
+
 EvalGain eval_gain(const Evaluations *all, const Evaluated *format) {
     EvalGain gain = {
         .speed = rounds_gain(NULL, NULL, 0), .lighter = (double)NAN, .lost = (double)NAN};
@@ -73,7 +77,7 @@ EvalGain eval_gain(const Evaluations *all, const Evaluated *format) {
     const bool falls = base->found.falls[was - base->found.metrics];
     gain.has_metric = record_metric_leads(was->name) && !falls;
     gain.lost = falls ? is->value - was->value : was->value - is->value;
-    gain.is_good = gain.lost <= (gain.has_metric ? accuracy_given : loss_given * fabs(was->value));
+    gain.is_good = gain.lost <= given_of(&gain, was);
     return gain;
 }
 
@@ -104,14 +108,17 @@ const Evaluated *eval_best(const Evaluations *all) {
 
 // ---- in a sentence ------------------------------------------------------------------------------
 
-// Of how many samples a share is told, where these are so few that a reader should know: 0 where
-// they are not, or where it is no share of samples (of the words of a text, say).
+// How many samples the difference comes to, if fewer than MOST_TOLD; 0: more, or the metric is no
+// share of samples (of the words of a text, say).
 static int64_t few_samples(const Evaluations *all, const EvalGain *gain) {
+    enum { MOST_TOLD = 10 };
+    static const double of_rounding = 0.01; // that far from a whole number is one
     const Evaluated *base = eval_baseline(all);
-    const double all_samples = (double)base->found.samples, some = fabs(gain->lost) * all_samples;
-    const double was = eval_leading(&base->found)->value * all_samples;
-    const bool is_whole = fabs(some - round(some)) < 0.01 && fabs(was - round(was)) < 0.01;
-    return gain->has_metric && is_whole && some < 10 ? llround(some) : 0;
+    const double samples = (double)base->found.samples, some = fabs(gain->lost) * samples;
+    const double was = eval_leading(&base->found)->value * samples;
+    const bool is_whole =
+        fabs(some - round(some)) < of_rounding && fabs(was - round(was)) < of_rounding;
+    return gain->has_metric && is_whole && some < MOST_TOLD ? llround(some) : 0;
 }
 
 // "accuracy 0.12 points worse"; what rounds to nothing is called that.
@@ -122,38 +129,42 @@ static void add_lost(Phrase *phrase, const Evaluations *all, const EvalGain *gai
                   : has_share      ? 100 * gain->lost / fabs(metric->value)
                                    : gain->lost;
     const char *unit = gain->has_metric ? "points" : has_share ? "%" : "in all";
-    if (fabs(lost) < 0.005)
+    if (fabs(lost) < 0.005) {
         phrase_add(phrase, "the same %.40s", metric->name);
-    else
-        phrase_add(phrase, "%.40s %.2f %s %s", metric->name, fabs(lost), unit,
-                   lost > 0 ? "worse" : "better");
+        return;
+    }
+    phrase_add(phrase, "%.40s %.2f %s %s", metric->name, fabs(lost), unit,
+               lost > 0 ? "worse" : "better");
     const int64_t few = few_samples(all, gain);
     char samples[TEXT_SIZE];
     if (few > 0)
-        phrase_add(phrase, " (%lld of %s samples)", (long long)few,
+        phrase_add(phrase, " (net %lld of %s samples)", (long long)few,
                    text_count(samples, eval_baseline(all)->found.samples));
 }
 
-// Beside the best one that is as fast, as far as rounds tell, and loses clearly less, if any does.
+// Beside the best the one that rounds do not tell from it in speed and that loses clearly less, if
+// there is one: by a tenth of what one would give, and by more than a sample.
 static void add_gentler(Phrase *phrase, const Evaluations *all, const Evaluated *best) {
     const EvalGain chosen = eval_gain(all, best);
-    const double given = chosen.has_metric
-                             ? accuracy_given
-                             : loss_given * fabs(eval_leading(&eval_baseline(all)->found)->value);
     const Evaluated *gentler = NULL;
-    EvalGain least = {.lost = chosen.lost - given / 10};
+    EvalGain least = {.lost = chosen.lost -
+                              given_of(&chosen, eval_leading(&eval_baseline(all)->found)) / 10};
+    if (few_samples(all, &chosen) == 1)
+        return;
     for (int i = 0; i < all->count; i++) {
         const EvalGain gain = eval_gain(all, &all->formats[i]);
         if (!is_candidate(all, &all->formats[i]) || rounds_tempo(&gain.speed) < TEMPO_ALIKE ||
-            rounds_ahead(&chosen.speed, &gain.speed) || !(gain.lost < least.lost))
+            rounds_ahead(&chosen.speed, &gain.speed) || rounds_ahead(&gain.speed, &chosen.speed) ||
+            !(gain.lost < least.lost))
             continue;
         gentler = &all->formats[i];
         least = gain;
     }
     if (!gentler)
         return;
-    phrase_add(phrase, " %s cannot be told from it in speed and takes %.2f times fp32's memory: ",
-               gentler->precision, least.lighter);
+    phrase_add(phrase,
+               " %s cannot be told from %s in speed: %.2f times fp32's memory for weights, ",
+               gentler->precision, best->precision, least.lighter);
     add_lost(phrase, all, &least);
     phrase_add(phrase, ".");
 }

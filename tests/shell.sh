@@ -15,13 +15,6 @@ unset MPBENCH_CO2
 failures=0
 patience=${MPBENCH_TEST_PATIENCE:-1} # tests/test.h says what it is
 
-# Programs beside it read and write the same history: it waits for them as they wait for each other.
-if command -v sqlite3 >/dev/null 2>&1; then
-    sqlite3() {
-        command sqlite3 -cmd ".timeout 10000" "$@"
-    }
-fi
-
 begin() {
     name=$1
     why=
@@ -36,6 +29,13 @@ end() {
         echo "not ok $name: $why"
         failures=1
     fi
+}
+
+# sqlite3 on the history: it waits for programs beside it as they wait for each other. One that runs in
+# the background is begun as it stands here, so that $! is that of sqlite3.
+patient=".timeout $((10000 * ${patience%.*}))"
+in_history() { # [SQL]: or what stands on standard input
+    sqlite3 -cmd "$patient" "$MPBENCH_DB" "$@"
 }
 
 # Runs the program; leaves $status, and its streams in out and err.

@@ -87,7 +87,7 @@ end
 begin "a speed of a busy machine bears nothing out"
 told claims-cnn -p fp32,bf16 --set accuracy=0.9
 busy() {
-    sqlite3 "$MPBENCH_DB" "DELETE FROM environment WHERE name = 'load.others';
+    in_history "DELETE FROM environment WHERE name = 'load.others';
         INSERT INTO environment SELECT id, 900, 'load.others', '$1' FROM runs"
 }
 if command -v sqlite3 >/dev/null; then

@@ -145,7 +145,7 @@ if command -v sqlite3 >/dev/null 2>&1; then
 
     begin "a history that is locked is status 4 at once for who begins"
     mkfifo "$folder/hold"
-    sqlite3 "$MPBENCH_DB" <"$folder/hold" >"$folder/held" &
+    sqlite3 -cmd "$patient" "$MPBENCH_DB" <"$folder/hold" >"$folder/held" &
     worker=$!
     workers="$workers $worker"
     exec 3>"$folder/hold"

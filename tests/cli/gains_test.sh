@@ -92,7 +92,7 @@ end
 
 # Results are told apart in the last bits of sums alone, which seldom outlive the rounding to bf16.
 begin "and so it does where elements are multiplied as whole numbers"
-ways_of() { sqlite3 "$MPBENCH_DB" "select value from environment where run = $1 and name = 'ways'"; }
+ways_of() { in_history "select value from environment where run = $1 and name = 'ways'"; }
 train_whole() {
     echo "elements32 $1 $processor" >>"$kept"
     shift

@@ -259,7 +259,7 @@ while [ "$round" -lt "$rounds" ] && [ -z "$why" ]; do
         fail "round $round: the series end at $last, and step $acknowledged was acknowledged"
 done
 if command -v sqlite3 >/dev/null 2>&1; then
-    [ "$(sqlite3 "$MPBENCH_DB" 'PRAGMA quick_check')" = ok ] || fail "the history is damaged"
+    [ "$(in_history 'PRAGMA quick_check')" = ok ] || fail "the history is damaged"
 fi
 "$mpbench" run "$endless" --name after --steps 50 --quiet >/dev/null 2>"$folder/err" ||
     fail "nothing can be recorded afterwards: $(cat "$folder/err")"

@@ -48,7 +48,7 @@ expect_err "8/8 done: "
 end
 
 begin "what is only listed leaves no row in the history"
-matrices() { sqlite3 "$MPBENCH_DB" 'SELECT count(*) FROM matrices'; }
+matrices() { in_history 'SELECT count(*) FROM matrices'; }
 before=$(matrices)
 run matrix simple --steps 41 -p fp32,bf16 --list
 expect_status 0
@@ -68,7 +68,7 @@ run matrix "$tiny" -p fp32,bf16,fp16 --steps 3
 expect_err "2 of 3 done before"
 expect_no_out "script" # one group would be two
 if command -v sqlite3 >/dev/null; then # as older histories have it: by the hash of the whole text
-    sqlite3 "$MPBENCH_DB" "UPDATE matrices SET specification = 'script ' || (SELECT script_hash FROM runs
+    in_history "UPDATE matrices SET specification = 'script ' || (SELECT script_hash FROM runs
         WHERE matrix = matrices.id LIMIT 1) || substr(specification, 70) WHERE id = (SELECT max(matrix) FROM runs)"
     run matrix "$tiny" -p fp32,bf16,fp16 --steps 3
     expect_err "3 of 3 done before"

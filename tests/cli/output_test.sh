@@ -59,7 +59,7 @@ begin "every sample of a layer is exported once"
 run run "$folder/chatty.lua" --threads 1 --set steps=3000 --name long --quiet
 expect_status 0
 if command -v sqlite3 >/dev/null 2>&1; then # as after a fast run, only sums are left of most
-    sqlite3 "$MPBENCH_DB" "DELETE FROM layer_samples WHERE level < 4 AND run = (SELECT id FROM runs WHERE name = 'long')"
+    in_history "DELETE FROM layer_samples WHERE level < 4 AND run = (SELECT id FROM runs WHERE name = 'long')"
 fi
 run export long --format jsonl
 expect_status 0

@@ -92,11 +92,15 @@ run ls
 [ "$(wc -l <"$folder/out")" -eq 5 ] || fail "runs are missing"
 end
 
+holds_checkpoint() { # FOLDER
+    [ -n "$(find "$1" -name '*.safetensors' 2>/dev/null)" ]
+}
+
 # A checkpoint of run 1, as a worker leaves it: the file, then the row.
 plant_checkpoint() { # STEP SEGMENT TEXT
     mkdir -p "$folder/checkpoints/1"
     printf '%s' "$3" >"$folder/checkpoints/1/$1.safetensors"
-    sqlite3 "$MPBENCH_DB" "INSERT INTO checkpoints (run, segment, step, created_ms, why, bytes, hash, file) VALUES
+    in_history "INSERT INTO checkpoints (run, segment, step, created_ms, why, bytes, hash, file) VALUES
         (1, $2, $1, 1700000000000, 'asked', $(printf '%s' "$3" | wc -c),
         '$(printf '%s' "$3" | sha256sum | cut -d' ' -f1)', '1/$1.safetensors')"
 }
@@ -131,15 +135,16 @@ if command -v sqlite3 >/dev/null 2>&1; then
     begin "gc waits for who writes, and keeps what came meanwhile"
     printf 'new weights' >"$folder/checkpoints/1/85.safetensors"
     {
+        echo ".bail on"
         echo "BEGIN IMMEDIATE; INSERT INTO checkpoints (run, segment, step, created_ms, why, bytes, hash, file)
             VALUES (1, 0, 85, 1700000000000, 'asked', 11, '', '1/85.safetensors');"
         echo ".shell touch '$folder/locked'" # once it holds the lock, and not before
         sleep 0.7
         echo "COMMIT;"
-    } | sqlite3 "$MPBENCH_DB" &
+    } | sqlite3 -cmd "$patient" "$MPBENCH_DB" &
     worker=$!
     workers="$workers $worker"
-    wait_until 5 test -e "$folder/locked"
+    wait_until 5 test -e "$folder/locked" || fail "nobody writes"
     run gc
     expect_status 0
     wait "$worker" || fail "the row was not kept"
@@ -161,7 +166,7 @@ if command -v sqlite3 >/dev/null 2>&1; then
     [ "$removed" = 40 ] || fail "$removed files are told as removed instead of 40"
     [ ! -e "$folder/checkpoints/78" ] || fail "files are left"
     [ -e "$folder/checkpoints/1/85.safetensors" ] || fail "a checkpoint is gone"
-    sqlite3 "$MPBENCH_DB" "DELETE FROM checkpoints WHERE step = 85"
+    in_history "DELETE FROM checkpoints WHERE step = 85"
     rm "$folder/checkpoints/1/85.safetensors"
     end
 
@@ -171,7 +176,9 @@ if command -v sqlite3 >/dev/null 2>&1; then
     workers="$workers $worker"
     wait_until 10 is_running kept 1
     run show kept --json
-    wait_until 10 test -d "$folder/checkpoints/$(value_of id)" # its first checkpoint
+    expect_status 0
+    kept=$folder/checkpoints/$(value_of id)
+    wait_until 10 holds_checkpoint "$kept" || fail "it keeps no checkpoint"
     for _ in 1 2 3 4 5 6; do
         run gc
         expect_status 0
@@ -179,7 +186,7 @@ if command -v sqlite3 >/dev/null 2>&1; then
     done
     kill -TERM "$worker"
     wait "$worker"
-    sqlite3 "$MPBENCH_DB" "SELECT file FROM checkpoints WHERE run = (SELECT id FROM runs WHERE name = 'kept')" >"$folder/rows"
+    in_history "SELECT file FROM checkpoints WHERE run = (SELECT id FROM runs WHERE name = 'kept')" >"$folder/rows"
     [ -s "$folder/rows" ] || fail "it kept no checkpoint"
     while read -r file; do
         [ -e "$folder/checkpoints/$file" ] || fail "$file is gone"
@@ -188,14 +195,14 @@ if command -v sqlite3 >/dev/null 2>&1; then
     end
 
     begin "gc removes what a resume superseded, and keeps what is in force"
-    sqlite3 "$MPBENCH_DB" "INSERT INTO segments (run, segment, after, why, began_ms) VALUES (1, 1, 75, 'resume', 1700000000000)"
+    in_history "INSERT INTO segments (run, segment, after, why, began_ms) VALUES (1, 1, 75, 'resume', 1700000000000)"
     run gc --dry-run
     expect_out "^1 file .* would be removed.*(1 checkpoint that a resume superseded)"
     run gc
     expect_status 0
     [ -e "$folder/checkpoints/1/70.safetensors" ] || fail "the one in force is gone"
     [ ! -e "$folder/checkpoints/1/80.safetensors" ] || fail "the superseded one is there"
-    [ "$(sqlite3 "$MPBENCH_DB" 'SELECT count(*) FROM checkpoints WHERE step > 70')" = 0 ] || fail "a row is left"
+    [ "$(in_history 'SELECT count(*) FROM checkpoints WHERE step > 70')" = 0 ] || fail "a row is left"
     plant_checkpoint 90 1 "after the resume"
     run rm 1
     expect_out "3 files"

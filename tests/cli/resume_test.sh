@@ -132,7 +132,7 @@ end
 if command -v sqlite3 >/dev/null 2>&1; then
     begin "only what a run may be asked for is asked for again"
     cp "$MPBENCH_DB" "$folder/kept.db"
-    sqlite3 "$MPBENCH_DB" "INSERT INTO options SELECT 1, 100 + value, key, '$folder/made' FROM
+    in_history "INSERT INTO options SELECT 1, 100 + value, key, '$folder/made' FROM
         json_each('{\"db\": 0, \"output\": 1, \"version\": 2, \"help\": 3, \"seeds\": 4, \"limit\": 5}')"
     run fork 1 --at 300 --steps 310
     expect_status 0

@@ -116,7 +116,7 @@ if command -v sqlite3 >/dev/null 2>&1; then
     file=$folder/checkpoints/$(says old id)/step-7.safetensors
     LC_ALL=C sed -i 's/"waypoint":"0"/"waypoint":"1"/' "$file"
     grep -aq '"waypoint":"1"' "$file" || fail "the file does not say where it was taken"
-    sqlite3 "$MPBENCH_DB" "UPDATE checkpoints SET hash = '$(sha256sum "$file" | cut -d' ' -f1)'
+    in_history "UPDATE checkpoints SET hash = '$(sha256sum "$file" | cut -d' ' -f1)'
         WHERE run = $(says old id)"
     train fork old --steps 20 --name old-longer
     expect_same long old-longer 8

@@ -92,7 +92,7 @@ tr '\n' ' ' <"$folder/out" | tr -s ' ' >"$folder/line"
 grep -q 'no layer is farther apart than rounding explains: at most the [a-z]* of [a-z]*, [0-9.e-]* apart, where it explains [0-9.e-]*\. The losses end [0-9.e-]* % apart\.' "$folder/line" ||
     fail "$(cat "$folder/line")"
 if command -v sqlite3 >/dev/null 2>&1; then # which the live page lists
-    sqlite3 "$MPBENCH_DB" "SELECT text FROM events WHERE step = 6" >"$folder/line"
+    in_history "SELECT text FROM events WHERE step = 6" >"$folder/line"
     grep -q '^beside its twin no layer was farther apart .* where it explains [0-9.e-]*$' "$folder/line" ||
         fail "its events: $(cat "$folder/line")"
 fi

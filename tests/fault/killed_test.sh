@@ -79,7 +79,7 @@ while [ "$round" -lt "$rounds" ] && [ -z "$why" ]; do
     fi
 done
 [ "$resumed" -gt 0 ] || fail "no run could go on in $rounds rounds"
-[ "$(sqlite3 "$MPBENCH_DB" 'PRAGMA quick_check')" = ok ] || fail "the history is damaged"
+[ "$(in_history 'PRAGMA quick_check')" = ok ] || fail "the history is damaged"
 end
 
 begin "what a killed run has left of a checkpoint is cleared away"

@@ -39,7 +39,7 @@ has_more() { # steps of RUN in the history than COUNT
 }
 # The last sign of life of whom there is one.
 beat() {
-    sqlite3 "$MPBENCH_DB" 'SELECT max(beat_ms) FROM workers' 2>/dev/null
+    in_history 'SELECT max(beat_ms) FROM workers' 2>/dev/null
 }
 has_beaten_since() {
     [ "$(beat)" != "$1" ]
@@ -50,7 +50,7 @@ stands_still() { # nothing new of RUN comes into the history
     [ "$(field "$1" steps)" = "$still" ]
 }
 is_whole() {
-    [ "$(sqlite3 "$MPBENCH_DB" 'PRAGMA quick_check')" = ok ] || fail "the history is damaged"
+    [ "$(in_history 'PRAGMA quick_check')" = ok ] || fail "the history is damaged"
     "$mpbench" ls --json | grep -q '"status":"running"' && fail "a run is left running"
 }
 

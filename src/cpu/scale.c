@@ -89,7 +89,7 @@ static void round_rows(const Factor *factor, const CpuScaleRows *rows, int64_t a
     const int64_t count = rows->rows * rows->width;
     const CpuRounding by =
         rounding_by(factor, to_elements, to_numbers, words_at(factor, at, count, words));
-    factor->loops->round_rows(&by, rows, begin_writing(factor, at, rounded), rows->width);
+    factor->loops->round_rows(&by, rows, begin_writing(factor, at, rounded));
     end_writing(factor, at, count, rounded);
 }
 

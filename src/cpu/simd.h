@@ -228,7 +228,8 @@ typedef struct CpuScale {
                         float *to_elements, float *to_numbers);
     void (*better_columns)(const CpuScaleRule *rule, const CpuScaleRows *rows, const float *largest,
                            float *to_elements, float *to_numbers);
-    void (*round_rows)(const CpuRounding *by, const CpuScaleRows *rows, void *y, int64_t y_stride);
+    // y: without gaps; where columns are blocks, rows that are y_stride numbers apart.
+    void (*round_rows)(const CpuRounding *by, const CpuScaleRows *rows, void *y);
     void (*round_columns)(const CpuRounding *by, const CpuScaleRows *rows, void *y,
                           int64_t y_stride);
     // number_hadamard of so many sixteens behind each other; of sixteen rows.

@@ -260,26 +260,25 @@ ALWAYS_INLINE void round_some(Format from, Format to, int step, NumberElement el
 }
 
 ALWAYS_INLINE void round_each(Format from, Format to, const CpuScaleRows *rows, int64_t width,
-                              const CpuRounding *by, char *y, int64_t y_stride) {
+                              const CpuRounding *by, char *y) {
     for (int64_t i = 0; i < rows->rows; i++)
         round_some(from, to, 0, by->element, row_of(from, rows, i), width, by->to_elements + i,
                    by->to_numbers + i, by->words ? by->words + i * width : NULL,
-                   y + i * y_stride * bytes_of(to));
+                   y + i * width * bytes_of(to));
 }
 
 // Blocks of one number that lie without gaps are a row with scales each.
 ALWAYS_INLINE void round_of_width(Format from, Format to, const CpuScaleRows *rows,
-                                  const CpuRounding *by, char *y, int64_t y_stride) {
-    const bool is_row = rows->width == 1 && rows->stride == 1 && y_stride == 1;
-    if (is_row)
+                                  const CpuRounding *by, char *y) {
+    if (rows->width == 1 && rows->stride == 1)
         round_some(from, to, 1, by->element, rows->numbers, rows->rows, by->to_elements,
                    by->to_numbers, by->words, y);
     else if (rows->width == 16)
-        round_each(from, to, rows, 16, by, y, y_stride);
+        round_each(from, to, rows, 16, by, y);
     else if (rows->width == 32)
-        round_each(from, to, rows, 32, by, y, y_stride);
+        round_each(from, to, rows, 32, by, y);
     else
-        round_each(from, to, rows, rows->width, by, y, y_stride);
+        round_each(from, to, rows, rows->width, by, y);
 }
 
 ALWAYS_INLINE void round_across(Format from, Format to, const CpuScaleRows *rows,
@@ -290,16 +289,17 @@ ALWAYS_INLINE void round_across(Format from, Format to, const CpuScaleRows *rows
                    by->to_numbers, by->words, y + row * y_stride * bytes_of(to));
 }
 
-#define TO_FORMAT(from, rows, loop, by, y, y_stride)        \
+// The same of what is written.
+#define TO_FORMAT(from, rows, loop, by, ...)                \
     do {                                                    \
         if ((by)->to == FORMAT_BF16)                        \
-            loop(from, FORMAT_BF16, rows, by, y, y_stride); \
+            loop(from, FORMAT_BF16, rows, by, __VA_ARGS__); \
         else                                                \
-            loop(from, FORMAT_FP32, rows, by, y, y_stride); \
+            loop(from, FORMAT_FP32, rows, by, __VA_ARGS__); \
     } while (0)
 
-static void round_rows(const CpuRounding *by, const CpuScaleRows *rows, void *y, int64_t y_stride) {
-    FOR_FORMAT(TO_FORMAT, rows, round_of_width, by, y, y_stride);
+static void round_rows(const CpuRounding *by, const CpuScaleRows *rows, void *y) {
+    FOR_FORMAT(TO_FORMAT, rows, round_of_width, by, y);
 }
 
 static void round_columns(const CpuRounding *by, const CpuScaleRows *rows, void *y,

@@ -10,8 +10,8 @@ enum { PARAMETER_CHOICE_SIZE = 64, PARAMETER_CHOICES_SIZE = 160 }; // of one, an
 // one of `choices`, which have blanks between them, or any where that is empty. A number is read
 // whole; it is finite (but for a default that is not) and no underflow to 0; where the default is
 // above 0 it is not below, and steps, epochs and a batch are not 0: they train nothing.
-// ERROR_USAGE: "NAME=TEXT: " and what is wanted, or whose several values are; the parameter is as
-// it was.
+// ERROR_USAGE: "NAME=TEXT: " and what is wanted, and of several values, each of which would do,
+// that `matrix` takes those; the parameter is as it was.
 bool parameter_parse(RecordParameter *parameter, const char *choices, const char *text,
                      Error *error) MUST_CHECK;
 // "small, medium or large", as much as there is room for.

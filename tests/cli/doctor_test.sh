@@ -43,17 +43,27 @@ than=fp32
 tr -s ' \n' '  ' <"$folder/out" >"$folder/words"
 grep -q "e4m3, e5m2, fp8, mxfp8, .*: products alone, no faster than in $than" "$folder/words" ||
     fail "fp8 is not held against $than"
-run bench formats --quick --json
 gain_of() { tr '}' '\n' <"$folder/out" | sed -n "s/.*\"format\":\"$1\".*\"product\":\([0-9.]*\).*/\1/p"; }
-for format in mxfp4 nvfp4; do
-    a=$(gain_of $format) b=$(gain_of $than) says=not
-    if [ -z "$a" ] || [ -z "$b" ]; then fail "no products of $format and $than: $(head -c 200 "$folder/out")"; fi
-    ! grep -q " ${format}[a-z0-9_, ]*: products alone, those of linear layers faster than in $than" "$folder/words" || says=faster
-    case $says in
-    faster) awk -v a="$a" -v b="$b" 'BEGIN { exit !(a + 0 > 1.02 * b) }' || fail "$format $a, $than $b" ;;
-    *) awk -v a="$a" -v b="$b" 'BEGIN { exit !(a + 0 < 1.3 * b) }' || fail "$format $a, $than $b" ;;
-    esac
+# Whether what was measured last is what doctor says; $apart tells what is not.
+agrees() {
+    apart=
+    for format in mxfp4 nvfp4; do
+        a=$(gain_of $format) b=$(gain_of $than) says=not
+        ! grep -q " ${format}[a-z0-9_, ]*: products alone, those of linear layers faster than in $than" "$folder/words" || says=faster
+        case $says in
+        faster) awk -v a="${a:-0}" -v b="${b:-0}" 'BEGIN { exit !(b > 0 && a + 0 > 1.02 * b) }' || apart="$apart $format ${a:-none}, $than ${b:-none}" ;;
+        *) awk -v a="${a:-0}" -v b="${b:-0}" 'BEGIN { exit !(a > 0 && a + 0 < 1.3 * b) }' || apart="$apart $format ${a:-none}, $than ${b:-none}" ;;
+        esac
+    done
+    [ -z "$apart" ]
+}
+# On one thread, as doctor measures. Tests beside it disturb one measurement, by chance another, not three.
+for _ in 1 2 3; do
+    run bench formats --quick --threads 1 --json
+    expect_status 0
+    ! agrees || break
 done
+[ -z "$apart" ] || fail "three times:$apart"
 end
 
 begin "doctor --verbose and --json list what devices run"

@@ -234,7 +234,7 @@ static bool refine_difference(Store *store, const Comparison *comparison, Compar
         if (!done)
             return false;
     }
-    compare_bound_parting(side, baseline);
+    compare_bound_parting(side);
     return true;
 }
 

@@ -289,13 +289,12 @@ bool compare_find_divergence(const Comparison *comparison, CompareSide *side,
     find_parting(comparison, &side->divergence, sides);
     if (!add_offset(comparison, side, baseline, error))
         return false;
-    compare_bound_parting(side, baseline);
+    compare_bound_parting(side);
     return true;
 }
 
-void compare_bound_parting(CompareSide *side, const CompareSide *baseline) {
+void compare_bound_parting(CompareSide *side) {
     CompareDivergence *divergence = &side->divergence;
-    bool is_pair = side->member_count == 1 && baseline->member_count == 1;
-    if (is_pair && divergence->parted >= 0 && divergence->parted < divergence->different)
+    if (divergence->parted >= 0 && divergence->parted < divergence->different)
         divergence->parted = divergence->different;
 }

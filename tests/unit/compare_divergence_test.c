@@ -22,22 +22,27 @@ static void trainings_part_where_the_curves_do(void) {
 }
 
 static void no_training_parts_before_its_bits_do(void) {
-    RunRecord *runs = calloc(2, sizeof *runs);
-    CompareCurve *curves = calloc(2, sizeof *curves);
-    Error error;
-    for (int i = 0; i < 2; i++) {
-        runs[i] = planted_record(&six[0]);
-        curves[i] = planted_curve(&six[0]);
+    for (int seeds = 1; seeds <= 3; seeds++) {
+        RunRecord *runs = calloc((size_t)seeds * 2, sizeof *runs);
+        CompareCurve *curves = calloc((size_t)seeds * 2, sizeof *curves);
+        Error error;
+        for (int i = 0; i < seeds * 2; i++) {
+            Planted planted = six[i & ~1];
+            planted.precision = i % 2 ? "bf16" : "fp32";
+            runs[i] = planted_record(&planted);
+            curves[i] = planted_curve(&planted);
+            for (int k = 1; k < PLANTED_STEPS && i % 2; k++)
+                curves[i].points[k].mean += 0.3;
+        }
+        CompareOptions options = {.grams_per_kwh = NAN};
+        Comparison *comparison = compare_records(runs, curves, seeds * 2, &options, &error);
+        CHECK_INT(comparison->groups[1].member_count, seeds);
+        const CompareDivergence *divergence = &comparison->groups[1].divergence;
+        CHECK_INT(divergence->different, 2);
+        CHECK_INT(divergence->parted, 2);
+        CHECK(divergence->is_parted_at_end);
+        compare_free(comparison);
     }
-    for (int i = 1; i < PLANTED_STEPS; i++)
-        curves[1].points[i].mean += 100;
-    CompareOptions options = {.grams_per_kwh = NAN};
-    Comparison *comparison = compare_records(runs, curves, 2, &options, &error);
-    const CompareDivergence *divergence = &comparison->sides[1].divergence;
-    CHECK_INT(divergence->different, 2);
-    CHECK_INT(divergence->parted, 2);
-    CHECK(divergence->is_parted_at_end);
-    compare_free(comparison);
 }
 
 static void seeds_are_the_noise_where_there_are_several(void) {

@@ -140,8 +140,9 @@ static void tell_begun_here(Phrase *text, const RunState *state, const Divergenc
     const bool is_changed = past && past->change[0];
     const bool parent_did = is_changed && past->parent_diverged > run->forked_at;
     const GradientGrowth *growth = divergence->growth;
-    phrase_add(text, " and has been over %g times that since step %lld", divergence->times,
-               (long long)state->loss_since);
+    // No more than is known by now: it may come back, and the note stays.
+    phrase_add(text, ", and over %g times that from step %lld on, %d times in a row",
+               divergence->times, (long long)state->loss_since, RUN_LOSSES_BEYOND);
     if (growth)
         phrase_add(text,
                    "; gradients of %.60s were the first to grow, %.0f times theirs at step "

@@ -59,12 +59,12 @@ end
 
 begin "a loss that leaves its course is diagnosed, and in a fork from shortly before it"
 experiment leaves 200 "$entropy + (step > 150 and 100 or 0)" </dev/null
-diagnosed diverged '' 'over 10 times that since step 151: .mpbench fork leaves --at 76.' "$folder/leaves.lua" \
+diagnosed diverged '' 'over 10 times that from step 151 on, 20 times in a row: .mpbench fork leaves --at 76.' "$folder/leaves.lua" \
     --name leaves
 leaves=$(value_of id)
 run fork leaves --at 140 --name again --json
 expect_out '"kind":"diverged"'
-expect_err "over 10 times that since step 151: .mpbench fork $leaves --at 76. before it" # its parent
+expect_err "over 10 times that from step 151 on, 20 times in a row: .mpbench fork $leaves --at 76. before it" # its parent
 end
 
 begin "what is said of a loss in fp16 is said to its end"

@@ -31,7 +31,7 @@ forked() { # OPTION..: likewise a fork
 
 begin "a run in fp32 is not told to take fp32"
 one run "$folder/leaves.lua" --name broken --set leaves=150
-expect_out 'over 10 times that since step 151: `mpbench fork broken --at 76` before it with one change: a lower rate"'
+expect_out 'over 10 times that from step 151 on, 20 times in a row: `mpbench fork broken --at 76` before it with one change: a lower rate"'
 end
 
 begin "a fork from a state that has left already is told so, and where before that to fork"
@@ -73,7 +73,7 @@ begin "one without a change of its own is told what the run was told"
 forked broken --at 160 --steps 250
 expect_out 'run 1, that it was forked from at step 160, had diverged by step 151 already; fork before it with one change, `mpbench fork 1 --at 76`: a lower rate"'
 forked broken --at 200 --steps 250
-expect_out 'since step 151: `mpbench fork broken --at 76` before it with one change'
+expect_out 'from step 151 on, 20 times in a row: `mpbench fork broken --at 76` before it with one change'
 end
 
 begin "a fork that leaves by its own change is not sent to its parent, which did not"

@@ -25,52 +25,73 @@ static DevicePart *add_part(DevicePart *parts, int *count, const char *name) {
     return part;
 }
 
-// Two ways of writing a version as one number: 130002 is 13.0.2, 91400 is 9.14.0.
-static void write_version(DevicePart *part, size_t number, size_t major, size_t minor) {
-    snprintf(part->version, sizeof part->version, "%zu.%zu.%zu", number / major,
-             number % major / minor, number % minor);
+// 130002 is 13.0.2, 91400 is 9.14.0.
+static void write_version(DevicePart *part, size_t number) {
+    snprintf(part->version, sizeof part->version, "%zu.%zu.%zu", number / 10000,
+             number % 10000 / 100, number % 100);
 }
 
-static void add_library(DevicePart *parts, int *count, const char *name, const char *file,
-                        const char *function, size_t major, size_t minor) {
-    DevicePart *part = add_part(parts, count, name);
+// Of the version whose types this build uses.
+static const struct ComputingLibrary {
+    const char *name, *file;
+    int major;
+    const char *version_function, *use;
+    const char *package, *package_of; // NVIDIA's: of two versions, a word before each
+    int versions[2];
+} computing[] = {
+    {"cuBLASLt",
+     "libcublasLt.so",
+     CUDA_MAJOR,
+     "cublasLtGetVersion",
+     "products",
+     "libcublas-",
+     "-",
+     {CUDA_MAJOR, CUDA_VERSION % 1000 / 10}},
+    {"cuDNN",
+     "libcudnn.so",
+     DNN_MAJOR,
+     "cudnnGetVersion",
+     "convolutions and attention",
+     "libcudnn",
+     "-cuda-",
+     {DNN_MAJOR, CUDA_MAJOR}},
+};
+
+enum { COMPUTING = sizeof computing / sizeof *computing, FILE_SIZE = 32 };
+
+static const char *file_of(const struct ComputingLibrary *library, char text[FILE_SIZE]) {
+    snprintf(text, FILE_SIZE, "%s.%d", library->file, library->major);
+    return text;
+}
+
+static void add_library(DevicePart *parts, int *count, const struct ComputingLibrary *about) {
+    char file[FILE_SIZE];
+    DevicePart *part = add_part(parts, count, about->name);
     part->is_library = true;
     if (!gpu_libraries_compute()) {
         snprintf(part->remedy, sizeof part->remedy,
-                 "%s is left alone: unset MPBENCH_GPU_LIBRARIES, which says none", name);
+                 "%s is left alone: unset MPBENCH_GPU_LIBRARIES, which says none", about->name);
         return;
     }
-    void *library = gpu_library_open(file);
-    void *found = library ? gpu_library_function(library, function) : NULL;
+    void *library = gpu_library_open(file_of(about, file));
+    void *found = library ? gpu_library_function(library, about->version_function) : NULL;
     size_t (*version)(void);
     memcpy(&version, &found, sizeof found);
     if (found)
-        write_version(part, version(), major, minor);
+        write_version(part, version());
+    else
+        snprintf(part->remedy, sizeof part->remedy,
+                 "for NVIDIA's own %s: install %s (%s), NVIDIA's package %s%d%s%d", about->use,
+                 about->name, file, about->package, about->versions[0], about->package_of,
+                 about->versions[1]);
     gpu_library_close(library);
 }
 
-static void add_products(DevicePart *parts, int *count) {
-    char file[32];
-    snprintf(file, sizeof file, "libcublasLt.so.%d", CUDA_MAJOR);
-    add_library(parts, count, "cuBLASLt", file, "cublasLtGetVersion", 10000, 100);
-    DevicePart *part = &parts[*count - 1];
-    if (!part->version[0] && !part->remedy[0])
-        snprintf(part->remedy, sizeof part->remedy,
-                 "for NVIDIA's own products: install cuBLASLt (%s), NVIDIA's package "
-                 "libcublas-%d-%d",
-                 file, CUDA_MAJOR, CUDA_VERSION % 1000 / 10);
-}
-
-static void add_convolutions(DevicePart *parts, int *count) {
-    char file[32];
-    snprintf(file, sizeof file, "libcudnn.so.%d", DNN_MAJOR);
-    add_library(parts, count, "cuDNN", file, "cudnnGetVersion", 10000, 100);
-    DevicePart *part = &parts[*count - 1];
-    if (!part->version[0] && !part->remedy[0])
-        snprintf(part->remedy, sizeof part->remedy,
-                 "for NVIDIA's own convolutions and attention: install cuDNN (%s), NVIDIA's "
-                 "package libcudnn%d-cuda-%d",
-                 file, DNN_MAJOR, CUDA_MAJOR);
+void gpu_hold_libraries(void) {
+    char file[FILE_SIZE];
+    for (int i = 0; i < COMPUTING && gpu_libraries_compute(); i++)
+        (void)gpu_library_open(file_of(&computing[i], file));
+    (void)gpu_nvml();
 }
 
 static void add_nvml(DevicePart *parts, int *count, const Nvml *nvml) {
@@ -97,8 +118,8 @@ int gpu_parts(const Device *device, DevicePart *parts) {
     part = add_part(parts, &count, "CUDA");
     snprintf(part->version, sizeof part->version, "%d.%d", gpu->driver->version / 1000,
              gpu->driver->version % 1000 / 10);
-    add_products(parts, &count);
-    add_convolutions(parts, &count);
+    for (int i = 0; i < COMPUTING; i++)
+        add_library(parts, &count, &computing[i]);
     add_nvml(parts, &count, nvml);
     return count;
 }

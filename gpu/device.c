@@ -78,6 +78,11 @@ static int count_cards(void) {
     return driver->cuDeviceGetCount(&cards) == CUDA_SUCCESS ? cards : 1; // opening it tells why
 }
 
+static void prepare(void) {
+    if (count_cards() > 0)
+        gpu_hold_libraries();
+}
+
 static bool choose_card(Device *device, int index, Error *error) {
     Gpu *gpu = gpu_of(device);
     int cards = 0;
@@ -270,6 +275,7 @@ static const char *const absences[OP_COUNT] = {NULL};
 const Backend gpu_backend = {
     .name = "gpu",
     .count = count_cards,
+    .prepare = prepare,
     .open = open_gpu,
     .close = close_gpu,
     .memory_new = memory_new,

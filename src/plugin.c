@@ -88,10 +88,20 @@ static bool open_plugin(Device *device, int index, int threads, Error *error) {
     return loaded->open(device, index, threads, error);
 }
 
+static void prepare(void) {
+    if ((loaded || load(&loaded, NULL)) && loaded->prepare)
+        loaded->prepare();
+}
+
 static int count_devices(void) {
     return loaded || load(&loaded, NULL) ? loaded->count() : 0;
 }
 
 extern const Backend gpu_plugin;
 const Backend gpu_plugin = {
-    .name = "gpu", .preferred = true, .count = count_devices, .open = open_plugin};
+    .name = "gpu",
+    .preferred = true,
+    .prepare = prepare,
+    .count = count_devices,
+    .open = open_plugin,
+};

@@ -99,4 +99,30 @@ MPBENCH_GPU=$folder/other.so train '' -d gpu
 expect_error 3 'device gpu: .*other.so is of another build of mpbench: run make again'
 end
 
+# Libraries are in place before the sandbox closes, and open parts of themselves when these are needed.
+begin "what lies beside a library that is loaded can be read as a run on a card ends, and else cannot"
+far=$(mktemp -d)
+echo text >"$far/part.so"
+cat >"$far/library.c" <<'C'
+#include <stdio.h>
+__attribute__((destructor)) static void look(void) {
+    FILE *part = fopen(FAR "/part.so", "r");
+    fprintf(stderr, "beside: %s\n", part ? "read" : "shut");
+}
+C
+compile "$far/library.so" -DFAR="\"$far\"" "$far/library.c" || fail "the library is not compiled"
+near() { # DEVICE: what the library says at the end of a run there
+    LD_PRELOAD=$far/library.so "$mpbench" run "$folder/small.lua" -p fp32 -d "$1" --quiet 2>&1 >/dev/null | grep '^beside' | tail -n 1
+}
+beside_cpu=$(near cpu)
+beside_card=$(near gpu)
+rm -rf "$far"
+[ "$beside_card" = "beside: read" ] || fail "on a card: $beside_card"
+if [ "$beside_cpu" = "beside: read" ]; then
+    echo "skip $name: this kernel lacks Landlock, and shuts nothing"
+else
+    [ "$beside_cpu" = "beside: shut" ] || fail "without a card: $beside_cpu"
+    end
+fi
+
 exit "$failures"

@@ -1,10 +1,11 @@
-#define _XOPEN_SOURCE 700 // realpath
+#define _GNU_SOURCE // dl_iterate_phdr
 #include "cli/train/confine.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <libgen.h>
+#include <link.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -14,12 +15,16 @@
 #include "kernel/kernel.h"
 #include "store/store.h"
 
-enum { MOST_NODES = 40, MOST_PATHS = 24 + MOST_NODES + CLI_MAX_RULES };
+enum {
+    MOST_NODES = 40,
+    MOST_LIBRARIES = 16,
+    MOST_PATHS = 24 + MOST_NODES + 4 * MOST_LIBRARIES + CLI_MAX_RULES
+};
 
 typedef struct Paths {
     SandboxPath list[MOST_PATHS];
     char *kept[MOST_PATHS]; // that are ours to free
-    int count, kept_count;
+    int count, kept_count, library_count;
 } Paths;
 
 static void add(Paths *paths, const char *path, bool is_written) {
@@ -43,12 +48,31 @@ static void add_environment(Paths *paths) {
     add(paths, getenv("MPBENCH_FASHION_MNIST"), false);
 }
 
+// The folder of a library that is loaded, under the name that it was found by and under its own.
+static int add_library(struct dl_phdr_info *library, size_t size, void *context) {
+    (void)size;
+    Paths *paths = context;
+    const char *name = library->dlpi_name;
+    if (name[0] != '/' || strncmp(name, "/usr/", 5) == 0 || paths->library_count == MOST_LIBRARIES)
+        return 0;
+    paths->library_count++;
+    char *real = realpath(name, NULL);
+    add_with_folder(paths, name, false);
+    add_with_folder(paths, real ? real : name, false);
+    free(real);
+    return 0;
+}
+
 // A card is reached through files of the system. Its driver is started first, which may make them
-// by a program of its own.
+// by a program of its own. The libraries that compute on it lie where they were installed, and open
+// further parts of themselves only when these are needed.
 static void add_device(Paths *paths, const char *device) {
     bool is_any = !device || strcmp(device, "auto") == 0;
     glob_t nodes;
-    if (!device_prepare(is_any ? NULL : device) || glob("/dev/nvidia*", 0, NULL, &nodes) != 0)
+    if (!device_prepare(is_any ? NULL : device))
+        return;
+    dl_iterate_phdr(add_library, paths);
+    if (glob("/dev/nvidia*", 0, NULL, &nodes) != 0)
         return;
     for (size_t i = 0; i < nodes.gl_pathc && i < MOST_NODES; i++) {
         char *node = strdup(nodes.gl_pathv[i]);

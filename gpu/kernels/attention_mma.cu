@@ -129,6 +129,7 @@ static __device__ __forceinline__ Eight<NumberTf32> bring_wide(const ProductSour
     }
 }
 
+// As they are multiplied: the largest numbers of fp32 are infinite in TF32.
 static __device__ __forceinline__ bool is_finite(const Eight<NumberTf32> &eight) {
     bool finite = true;
 #pragma unroll
@@ -137,7 +138,7 @@ static __device__ __forceinline__ bool is_finite(const Eight<NumberTf32> &eight)
         four_of_bits(eight.bits[i], value);
 #pragma unroll
         for (int k = 0; k < 4; k++)
-            finite = finite && fabsf(value[k]) < INFINITY;
+            finite = finite && fabsf(number_fp32_through_tf32(value[k])) < INFINITY;
     }
     return finite;
 }

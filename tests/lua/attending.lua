@@ -26,6 +26,38 @@ return mp.experiment { name = "attending", run = function(run)
         near(F.attention(q, k, v, { mask = mp.ones(1):to "uint8", causal = true }):table(), wanted, 1e-5)
     end)
 
+    -- In tf32 the largest numbers of fp32 are infinite.
+    test("what_a_query_does_not_see_is_not_multiplied_however_large_it_is", function()
+        local largest, times = 0x1.fffffep127, 5
+        local function finite(of, from, to)
+            for time = from, to do
+                for _, x in ipairs(of:table()[1][time][1]) do
+                    if not (math.abs(x) < math.huge) then error(("%g at time %d"):format(x, time)) end
+                end
+            end
+        end
+        local function numbers(large, of) -- at one time the largest; 0: at none
+            local rows = {}
+            for time = 1, times do
+                rows[time] = { {} }
+                for i = 1, 4 do rows[time][1][i] = time == large and largest or math.sin(7 * time + i + of) end
+            end
+            return mp.tensor { rows }:requires_grad(true)
+        end
+        local function with(...)
+            local of = {}
+            for i = 1, 3 do of[i] = numbers((select(i, ...)), i) end
+            local y = mp.autocast("tf32", F.attention, of[1], of[2], of[3], { causal = true })
+            y:sum():backward()
+            return y:detach(), of[1]:grad(), of[2]:grad(), of[3]:grad()
+        end
+        finite((with(0, 0, times)), 1, times - 1)
+        local _, dq = with(0, times, 0)
+        finite(dq, 1, times - 1)
+        local _, _, dk = with(1, 0, 0)
+        finite(dk, 2, times)
+    end)
+
     test("attention_of_products_has_no_scales_and_no_whole_numbers_either", function()
         local made = { parts() }
         local function seen(precision, options)

@@ -123,6 +123,11 @@ static bool note_is_refused(cudnnBackendNumericalNote_t note, bool multiplies_fp
     }
 }
 
+// How many of a list were read: the library tells how many there are.
+static int64_t read_of(int64_t there, int64_t room) {
+    return there < room ? there : room;
+}
+
 // Whether an engine's numbers are as ours.
 static bool computes_as_we_do(Held *held, DnnDescriptor candidate) {
     DnnDescription *description = &held->description;
@@ -138,7 +143,7 @@ static bool computes_as_we_do(Held *held, DnnDescriptor candidate) {
             engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
             CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &count, notes) != CUDNN_STATUS_SUCCESS)
         return false;
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; i < read_of(count, CUDNN_NUMERICAL_NOTE_TYPE_COUNT); i++)
         if (note_is_refused(notes[i], dnn_factors(&held->plan.graph) == FORMAT_FP32))
             return false;
     return true;
@@ -171,7 +176,7 @@ static bool compiles(const Held *held, DnnDescriptor candidate) {
                     engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE,
                     CUDNN_BEHAVIOR_NOTE_TYPE_COUNT, &count, notes) == CUDNN_STATUS_SUCCESS;
     bool found = false;
-    for (int64_t i = 0; told && i < count; i++)
+    for (int64_t i = 0; told && i < read_of(count, CUDNN_BEHAVIOR_NOTE_TYPE_COUNT); i++)
         found = found || notes[i] == CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION;
     if (engine)
         library->cudnnBackendDestroyDescriptor(engine);
@@ -224,6 +229,7 @@ static bool choose(const Dnn *dnn, Held *held, DnnDescriptor graph, cudnnBackend
                          MOST_CANDIDATES, &count, candidates),
                      "the ranked engines"))
         return false;
+    count = read_of(count, MOST_CANDIDATES);
     for (int64_t i = 0; i < count && !dnn_is_refused(description); i++) {
         search->found++;
         if (i < held->looked_at)

@@ -70,6 +70,14 @@ static uint32_t alignment_of(const void *data) {
     return at % ALIGNED == 0 ? ALIGNED : (uint32_t)(at & (~at + 1));
 }
 
+// What a result is written to, and a bias read from in pieces as large: the bias is the same for
+// all matrices.
+static uint32_t alignment_of_result(const ProductArguments *product) {
+    const uint32_t result = alignment_of(product->c.data);
+    const uint32_t bias = product->bias ? alignment_of(product->bias) : ALIGNED;
+    return bias < result ? bias : result;
+}
+
 static cudaDataType_t type_of(uint32_t format) {
     return format == FORMAT_FP32 || format == FORMAT_TF32 ? CUDA_R_32F
            : format == FORMAT_BF16                        ? CUDA_R_16BF
@@ -362,7 +370,7 @@ BlasAnswer blas_product_run(Device *device, const ProductArguments *product, Err
         part.b.data = product_moved(part.b.data, part.b.format, at_b);
         part.c.data = product_moved(part.c.data, part.c.format, at_c);
         key.aligned[0] = alignment_of(part.a.data), key.aligned[1] = alignment_of(part.b.data);
-        key.aligned[2] = alignment_of(part.c.data);
+        key.aligned[2] = alignment_of_result(&part);
         BlasAnswer answer = run_one(device, &part, &key, scratch, error);
         if (answer != BLAS_DONE)
             return answer;

@@ -81,6 +81,7 @@ typedef struct LinearCase {
     bool bias;
     Activation activation;
     Format bias_format;
+    Layout bias_lies;
 } LinearCase;
 
 static void linear_case(Cases *cases, LinearCase linear, Values values, Format out) {
@@ -90,7 +91,7 @@ static void linear_case(Cases *cases, LinearCase linear, Values values, Format o
     case_add(cases, test, cases->format, linear.x, linear.x_lies, values);
     case_add(cases, test, cases->format, SHAPE(linear.features, depth), linear.weight_lies, other);
     if (linear.bias)
-        case_add(cases, test, linear.bias_format, SHAPE(linear.features), LIES_DENSE,
+        case_add(cases, test, linear.bias_format, SHAPE(linear.features), linear.bias_lies,
                  values.kind == VALUES_INTEGERS ? INTEGERS : NORMAL);
     else
         case_add_absent(test);
@@ -111,13 +112,14 @@ void cases_linear(Cases *cases) {
     for (int i = 0; i < EVERY_KIND; i++)
         linear_case(cases,
                     (LinearCase){SHAPE(17, 33), 19, LIES_DENSE, LIES_DENSE,
-                                 every_kind[i].kind != VALUES_SUBNORMAL, ACTIVATION_NONE, low},
+                                 every_kind[i].kind != VALUES_SUBNORMAL, ACTIVATION_NONE, low,
+                                 LIES_DENSE},
                     every_kind[i], low);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int activation = 0; activation < ACTIVATION_COUNT; activation++) {
-            LinearCase linear = {shapes[i],  features[i], LIES_DENSE,
-                                 LIES_DENSE, true,        (Activation)activation,
-                                 FORMAT_FP32};
+            LinearCase linear = {shapes[i],   features[i], LIES_DENSE,
+                                 LIES_DENSE,  true,        (Activation)activation,
+                                 FORMAT_FP32, LIES_DENSE};
             bool exact = activation == ACTIVATION_NONE || activation == ACTIVATION_RELU;
             linear_case(cases, linear, exact ? INTEGERS : NORMAL, low);
             linear.bias_format = low;
@@ -128,16 +130,20 @@ void cases_linear(Cases *cases) {
             linear.x_lies = LIES_SLICED;
             linear.weight_lies = activation & 1 ? LIES_SLICED : LIES_DENSE;
             linear_case(cases, linear, exact ? INTEGERS : NORMAL, low);
+            linear.x_lies = linear.weight_lies = LIES_DENSE;
+            linear.bias_lies = LIES_SLICED;
+            linear_case(cases, linear, NORMAL, low);
         }
     // What an activation makes of NaN and infinities.
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         linear_case(cases,
                     (LinearCase){shapes[i], features[i], LIES_DENSE, LIES_DENSE, i % 2 == 0,
-                                 ACTIVATION_RELU, low},
+                                 ACTIVATION_RELU, low, LIES_DENSE},
                     SPECIAL, low);
-    LinearCase broadcast = {SHAPE(6, 24), 9, LIES_BROADCAST, LIES_DENSE, true, 0, low};
+    LinearCase broadcast = {SHAPE(6, 24), 9, LIES_BROADCAST, LIES_DENSE, true, 0, low, LIES_DENSE};
     linear_case(cases, broadcast, INTEGERS, low);
-    LinearCase large = {SHAPE(130, 257), 134, LIES_DENSE, LIES_DENSE, true, ACTIVATION_RELU, low};
+    LinearCase large = {SHAPE(130, 257), 134, LIES_DENSE, LIES_DENSE, true,
+                        ACTIVATION_RELU, low, LIES_DENSE};
     linear_case(cases, large, NORMAL, low);
     linear_case(cases, large, INTEGERS, FORMAT_FP32);
 }

@@ -392,6 +392,8 @@ static const char *wrong_with_call(const Product *product, const Choice *choice,
     bool biased = product->how.epilogue & CUBLASLT_EPILOGUE_BIAS;
     if (biased && (!product->how.bias || (uintptr_t)product->how.bias % bytes_of(product->d.type)))
         return "an epilogue with a bias, and none";
+    if (biased && alignment(product->how.bias) < choice->aligned[2]) // it is read as D is written
+        return "a bias that is less aligned than D was promised to be";
     return NULL;
 }
 

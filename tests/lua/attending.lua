@@ -32,7 +32,7 @@ return mp.experiment { name = "attending", run = function(run)
         local function finite(of, from, to)
             for time = from, to do
                 for _, x in ipairs(of:table()[1][time][1]) do
-                    if not (math.abs(x) < math.huge) then error(("%g at time %d"):format(x, time)) end
+                    if x ~= x or math.abs(x) == math.huge then error(("%g at time %d"):format(x, time)) end
                 end
             end
         end

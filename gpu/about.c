@@ -31,12 +31,12 @@ static void write_version(DevicePart *part, size_t number) {
              number % 10000 / 100, number % 100);
 }
 
-// Of the version whose types this build uses.
+// NVIDIA's libraries that compute, of the major versions whose types this build uses.
 static const struct ComputingLibrary {
     const char *name, *file;
     int major;
     const char *version_function, *use;
-    const char *package, *package_of; // NVIDIA's: of two versions, a word before each
+    const char *package_begin, *package_middle; // a version behind each: libcudnn9-cuda-13
     int versions[2];
 } computing[] = {
     {"cuBLASLt",
@@ -82,7 +82,7 @@ static void add_library(DevicePart *parts, int *count, const struct ComputingLib
     else
         snprintf(part->remedy, sizeof part->remedy,
                  "for NVIDIA's own %s: install %s (%s), NVIDIA's package %s%d%s%d", about->use,
-                 about->name, file, about->package, about->versions[0], about->package_of,
+                 about->name, file, about->package_begin, about->versions[0], about->package_middle,
                  about->versions[1]);
     gpu_library_close(library);
 }

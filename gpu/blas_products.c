@@ -70,8 +70,8 @@ static uint32_t alignment_of(const void *data) {
     return at % ALIGNED == 0 ? ALIGNED : (uint32_t)(at & (~at + 1));
 }
 
-// What a result is written to, and a bias read from in pieces as large: the bias is the same for
-// all matrices.
+// The library reads a bias in pieces as large as those in which it writes the result: neither may
+// be less aligned than was promised. One bias serves all matrices (is_offered).
 static uint32_t alignment_of_result(const ProductArguments *product) {
     const uint32_t result = alignment_of(product->c.data);
     const uint32_t bias = product->bias ? alignment_of(product->bias) : ALIGNED;

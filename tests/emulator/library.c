@@ -1,6 +1,7 @@
 // The libraries that the emulated machine has installed.
 #include "gpu/library.h"
 
+#include <dlfcn.h>
 #include <string.h>
 
 #include "gpu/nvml.h"
@@ -23,6 +24,8 @@ static const Function functions[] = {
 };
 
 void *gpu_library_open(const char *file) {
+    if (emulator_settings.files)
+        (void)dlopen(file, RTLD_NOW | RTLD_LOCAL); // stays, and computes nothing
     if (strcmp(file, NVML_FILE) == 0)
         return emulator_settings.nvml == NVML_NONE ? NULL : (void *)&emulator_settings.nvml;
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)

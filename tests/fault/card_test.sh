@@ -99,8 +99,8 @@ MPBENCH_GPU=$folder/other.so train '' -d gpu
 expect_error 3 'device gpu: .*other.so is of another build of mpbench: run make again'
 end
 
-# Libraries are in place before the sandbox closes, and open parts of themselves when these are needed.
-begin "what lies beside a library that is loaded can be read as a run on a card ends, and else cannot"
+# A real one is opened before the sandbox closes, and opens parts of itself when these are needed.
+begin "what lies beside the library of a card can be read as a run on it ends, and else cannot"
 far=$(mktemp -d)
 echo text >"$far/part.so"
 cat >"$far/library.c" <<'C'
@@ -110,18 +110,23 @@ __attribute__((destructor)) static void look(void) {
     fprintf(stderr, "beside: %s\n", part ? "read" : "shut");
 }
 C
-compile "$far/library.so" -DFAR="\"$far\"" "$far/library.c" || fail "the library is not compiled"
-near() { # DEVICE: what the library says at the end of a run there
-    LD_PRELOAD=$far/library.so "$mpbench" run "$folder/small.lua" -p fp32 -d "$1" --quiet 2>&1 >/dev/null | grep '^beside' | tail -n 1
+compile "$far/libcublasLt.so.13" -DFAR="\"$far\"" "$far/library.c" || fail "the library is not compiled"
+near() { # [VARIABLE=VALUE ..]: runs on $device; leaves what the library says at the end in $beside
+    env LD_LIBRARY_PATH="$far" MPBENCH_EMULATOR=files=1 "$@" "$mpbench" run "$folder/small.lua" -p fp32 -d "$device" \
+        --quiet >"$folder/out" 2>"$folder/err"
+    status=$?
+    expect_status 0
+    beside=$(grep '^beside' "$folder/err" | tail -n 1)
 }
-beside_cpu=$(near cpu)
-beside_card=$(near gpu)
+device=cpu near "LD_PRELOAD=$far/libcublasLt.so.13"
+is_shut=$beside
+device=gpu near
 rm -rf "$far"
-[ "$beside_card" = "beside: read" ] || fail "on a card: $beside_card"
-if [ "$beside_cpu" = "beside: read" ]; then
+[ "$beside" = "beside: read" ] || fail "on a card: $beside"
+if [ "$is_shut" = "beside: read" ]; then
     echo "skip $name: this kernel lacks Landlock, and shuts nothing"
 else
-    [ "$beside_cpu" = "beside: shut" ] || fail "without a card: $beside_cpu"
+    [ "$is_shut" = "beside: shut" ] || fail "without a card: $is_shut"
     end
 fi
 

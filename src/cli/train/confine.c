@@ -17,7 +17,7 @@
 
 enum {
     MOST_NODES = 40,
-    MOST_LIBRARIES = 16,
+    MOST_LIBRARIES = 16, // that a card needs, outside of the system's folders
     MOST_PATHS = 24 + MOST_NODES + 4 * MOST_LIBRARIES + CLI_MAX_RULES
 };
 
@@ -48,30 +48,46 @@ static void add_environment(Paths *paths) {
     add(paths, getenv("MPBENCH_FASHION_MNIST"), false);
 }
 
-// The folder of a library that is loaded, under the name that it was found by and under its own.
-static int add_library(struct dl_phdr_info *library, size_t size, void *context) {
+typedef struct Loaded {
+    Paths *paths;
+    int seen, before; // of those that are loaded, in their order: the first were there before
+} Loaded;
+
+static int count_loaded(struct dl_phdr_info *library, size_t size, void *context) {
+    (void)library, (void)size;
+    ((Loaded *)context)->before++;
+    return 0;
+}
+
+// The folder of a library under the name that it was found by, and where a link leads. Those of the
+// system may be read in any case.
+static int add_loaded(struct dl_phdr_info *library, size_t size, void *context) {
     (void)size;
-    Paths *paths = context;
-    const char *name = library->dlpi_name;
-    if (name[0] != '/' || strncmp(name, "/usr/", 5) == 0 || paths->library_count == MOST_LIBRARIES)
+    Loaded *loaded = context;
+    Paths *paths = loaded->paths;
+    if (loaded->seen++ < loaded->before || paths->library_count == MOST_LIBRARIES)
         return 0;
-    paths->library_count++;
-    char *real = realpath(name, NULL);
-    add_with_folder(paths, name, false);
-    add_with_folder(paths, real ? real : name, false);
+    char *real = realpath(library->dlpi_name, NULL);
+    if (real && strncmp(real, "/usr/", strlen("/usr/")) != 0) {
+        paths->library_count++;
+        add_with_folder(paths, library->dlpi_name, false);
+        add_with_folder(paths, real, false);
+    }
     free(real);
     return 0;
 }
 
 // A card is reached through files of the system. Its driver is started first, which may make them
-// by a program of its own. The libraries that compute on it lie where they were installed, and open
-// further parts of themselves only when these are needed.
+// by a program of its own. The libraries that compute on it are opened then, too: they lie where
+// somebody installed them, and open parts of themselves only when these are needed.
 static void add_device(Paths *paths, const char *device) {
     bool is_any = !device || strcmp(device, "auto") == 0;
+    Loaded loaded = {.paths = paths};
     glob_t nodes;
+    dl_iterate_phdr(count_loaded, &loaded);
     if (!device_prepare(is_any ? NULL : device))
         return;
-    dl_iterate_phdr(add_library, paths);
+    dl_iterate_phdr(add_loaded, &loaded);
     if (glob("/dev/nvidia*", 0, NULL, &nodes) != 0)
         return;
     for (size_t i = 0; i < nodes.gl_pathc && i < MOST_NODES; i++) {

@@ -216,8 +216,10 @@ static bool refine_difference(Store *store, const Comparison *comparison, Compar
     int64_t end = a_end < b_end ? a_end : b_end;
     if (found->is_known && found->different < 0)
         return true; // equal sums at every zoom are equal points
-    *found = (CompareDivergence){
-        .different = -1, .parted = found->parted, .is_parted_at_end = found->is_parted_at_end};
+    *found = (CompareDivergence){.different = -1,
+                                 .parted = found->parted,
+                                 .parted_before = found->parted_before,
+                                 .is_parted_at_end = found->is_parted_at_end};
     for (int64_t from = begin; from < end && found->different < 0; from += CHUNK_STEPS) {
         SeriesPoint *points[2] = {NULL, NULL};
         int counts[2] = {0, 0};
@@ -234,7 +236,7 @@ static bool refine_difference(Store *store, const Comparison *comparison, Compar
         if (!done)
             return false;
     }
-    compare_bound_parting(side);
+    compare_bound_parting(side, baseline);
     return true;
 }
 

@@ -114,11 +114,13 @@ typedef struct CompareMetric {
 //   step, stays on one side: the steps that both have are cut into windows (at most 16, of at least
 //   16 points), and in a quarter of them in a row, in at least 3, its mean is more than 1 % of the
 //   larger loss and more than 3 standard errors (as Student's t has it of so few) by the scatter of
-//   8 batches of neighbours. -1: never.
+//   8 batches of neighbours. Not before `different`, but where that is later than the windows that
+//   other seeds parted in. -1: never.
 typedef struct CompareDivergence {
     bool is_known; // both logged a loss at the same steps
     int64_t different, different_width;
     int64_t parted;
+    int64_t parted_before; // the end of the windows that showed it
     bool is_parted_at_end;
 } CompareDivergence;
 

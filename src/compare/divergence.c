@@ -231,6 +231,7 @@ static void find_parting(const Comparison *comparison, CompareDivergence *diverg
                 far_since(comparison, judged, begin_of(&windows, at > 0 ? at - 1 : 0),
                           begin_of(&windows, at + 1));
             divergence->parted = since >= 0 ? since : begin_of(&windows, at);
+            divergence->parted_before = end;
         }
         before = differ;
     }
@@ -289,12 +290,14 @@ bool compare_find_divergence(const Comparison *comparison, CompareSide *side,
     find_parting(comparison, &side->divergence, sides);
     if (!add_offset(comparison, side, baseline, error))
         return false;
-    compare_bound_parting(side);
+    compare_bound_parting(side, baseline);
     return true;
 }
 
-void compare_bound_parting(CompareSide *side) {
+void compare_bound_parting(CompareSide *side, const CompareSide *baseline) {
     CompareDivergence *divergence = &side->divergence;
-    if (divergence->parted >= 0 && divergence->parted < divergence->different)
+    const bool is_pair = side->member_count == 1 && baseline->member_count == 1;
+    if (divergence->parted >= 0 && divergence->parted < divergence->different &&
+        (is_pair || divergence->different < divergence->parted_before))
         divergence->parted = divergence->different;
 }

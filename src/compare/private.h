@@ -18,9 +18,9 @@ bool compare_is_one_experiment(const Comparison *comparison, const CompareSide *
                                const CompareSide *baseline);
 bool compare_find_divergence(const Comparison *comparison, CompareSide *side,
                              const CompareSide *baseline, Error *error) MUST_CHECK;
-// Windows are coarser than steps: trainings part no sooner than the bits of the two that are named
-// for theirs do.
-void compare_bound_parting(CompareSide *side);
+// Windows are coarser than steps: a side does not part before the first bit in which its partner
+// and the baseline's first run differ. Where those are of several seeds, the others may have.
+void compare_bound_parting(CompareSide *side, const CompareSide *baseline);
 // The first point that is not the same in both, among those that cover the same steps. Any point
 // that both have makes it known.
 void compare_first_difference(const SeriesPoint *a, int a_count, const SeriesPoint *b, int b_count,

@@ -21,28 +21,39 @@ static void trainings_part_where_the_curves_do(void) {
     compare_free(comparison);
 }
 
-static void no_training_parts_before_its_bits_do(void) {
-    for (int seeds = 1; seeds <= 3; seeds++) {
-        RunRecord *runs = calloc((size_t)seeds * 2, sizeof *runs);
-        CompareCurve *curves = calloc((size_t)seeds * 2, sizeof *curves);
-        Error error;
-        for (int i = 0; i < seeds * 2; i++) {
-            Planted planted = six[i & ~1];
-            planted.precision = i % 2 ? "bf16" : "fp32";
-            runs[i] = planted_record(&planted);
-            curves[i] = planted_curve(&planted);
-            for (int k = 1; k < PLANTED_STEPS && i % 2; k++)
-                curves[i].points[k].mean += 0.3;
-        }
-        CompareOptions options = {.grams_per_kwh = NAN};
-        Comparison *comparison = compare_records(runs, curves, seeds * 2, &options, &error);
-        CHECK_INT(comparison->groups[1].member_count, seeds);
-        const CompareDivergence *divergence = &comparison->groups[1].divergence;
-        CHECK_INT(divergence->different, 2);
-        CHECK_INT(divergence->parted, 2);
-        CHECK(divergence->is_parted_at_end);
-        compare_free(comparison);
+// Of so many seeds, of which the second side's lie higher from step 2 on, those of the first seed
+// from `first` on.
+static CompareDivergence divergence_of_seeds(int seeds, int first) {
+    RunRecord *runs = calloc((size_t)seeds * 2, sizeof *runs);
+    CompareCurve *curves = calloc((size_t)seeds * 2, sizeof *curves);
+    Error error;
+    for (int i = 0; i < seeds * 2; i++) {
+        Planted planted = six[0];
+        planted.seed = 1 + i / 2;
+        planted.precision = i % 2 ? "bf16" : "fp32";
+        runs[i] = planted_record(&planted);
+        curves[i] = planted_curve(&planted);
+        for (int k = i == 1 ? first - 1 : 1; k < PLANTED_STEPS && i % 2; k++)
+            curves[i].points[k].mean += 0.3;
     }
+    CompareOptions options = {.grams_per_kwh = NAN};
+    Comparison *comparison = compare_records(runs, curves, seeds * 2, &options, &error);
+    CHECK_INT(comparison->groups[1].member_count, seeds);
+    const CompareDivergence divergence = comparison->groups[1].divergence;
+    compare_free(comparison);
+    CHECK(divergence.is_parted_at_end);
+    CHECK_INT(divergence.different, first);
+    return divergence;
+}
+
+static void no_training_parts_before_its_bits_do(void) {
+    for (int seeds = 1; seeds <= 3; seeds++)
+        CHECK_INT(divergence_of_seeds(seeds, 2).parted, 2);
+}
+
+static void seeds_part_though_the_first_two_are_the_same_for_long(void) {
+    const int64_t parted = divergence_of_seeds(8, 300).parted;
+    CHECK_MESSAGE(parted > 0 && parted < 100, "parted at %lld", (long long)parted);
 }
 
 static void seeds_are_the_noise_where_there_are_several(void) {
@@ -174,6 +185,7 @@ static void a_loss_that_never_was_finite_parts_at_once(void) {
 int main(void) {
     RUN_TEST(trainings_part_where_the_curves_do);
     RUN_TEST(no_training_parts_before_its_bits_do);
+    RUN_TEST(seeds_part_though_the_first_two_are_the_same_for_long);
     RUN_TEST(seeds_are_the_noise_where_there_are_several);
     RUN_TEST(seeds_that_are_not_finite_are_told_on_either_side);
     RUN_TEST(a_loss_that_ends_not_finite_parts);

@@ -21,6 +21,7 @@ static const double WORK_PER_THREAD = 3e5;
 
 // How one product is cut. The same for gemm_run and gemm_workspace_size.
 typedef struct Plan {
+    const GemmWays *ways;
     const GemmKernels *kernels;
     int threads;
     int64_t row_parts, column_parts;              // of each product of the batch
@@ -177,7 +178,8 @@ static Plan make_plan(const GemmWays *ways, const Gemm *gemm) {
     assert(format_trains(gemm->c.format));
     assert(!gemm->bias || format_trains(gemm->bias_format));
 
-    Plan plan = {.kernels = choose_kernels(ways, gemm->a.format, gemm->b.format, gemm->pairs),
+    Plan plan = {.ways = ways,
+                 .kernels = choose_kernels(ways, gemm->a.format, gemm->b.format, gemm->pairs),
                  .threads = 1,
                  .row_parts = 1,
                  .column_parts = 1,
@@ -327,7 +329,7 @@ static void multiply_part_by_way(const Part *part, void *workspace) {
         (void *)(uintptr_t)element(part->c, gemm.c.format, row * gemm.c.row_stride + column);
     if (gemm.bias)
         gemm.bias = element(gemm.bias, gemm.bias_format, column);
-    part->plan->way->multiply(part->plan->kernels, &gemm, workspace);
+    part->plan->way->multiply(part->plan->ways, &gemm, workspace);
 }
 
 // The parts of all products in order, dealt out evenly; thread `index` of `count` does its share.

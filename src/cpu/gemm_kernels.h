@@ -115,6 +115,11 @@ static inline int64_t gemm_bytes(Format format) {
     return format == FORMAT_FP32 ? 4 : 2;
 }
 
+static inline const void *gemm_source_at(const GemmSource *source, int64_t line, int64_t step) {
+    const int64_t at = line * source->line_stride + step * source->step_stride;
+    return (const char *)source->data + at * gemm_bytes(source->format);
+}
+
 // Words that hold so many numbers of the depth.
 static inline int64_t gemm_words(const GemmKernels *kernels, int64_t depth) {
     return gemm_divide_up(depth, kernels->word_numbers);

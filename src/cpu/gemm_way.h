@@ -23,7 +23,8 @@ typedef struct GemmWay {
     bool (*suits)(const Gemm *gemm);
     // For the first product of the batch, on the calling thread.
     size_t (*workspace_size)(const GemmKernels *plain, const Gemm *gemm);
-    void (*multiply)(const GemmKernels *plain, const Gemm *gemm, void *workspace);
+    // `ways`: the vector kernels that there are besides.
+    void (*multiply)(const GemmWays *ways, const Gemm *gemm, void *workspace);
 } GemmWay;
 
 extern const GemmWay gemm_tiles;

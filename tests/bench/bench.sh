@@ -212,7 +212,7 @@ for workload in $workloads; do
     done
 done
 
-echo "at most, GFLOP/s by multiply-adds of fp32, of pairs of bf16, and GB/s read, the best of several looks:"
+echo "at most, GFLOP/s by multiply-adds of fp32, of pairs of bf16, of tiles, and GB/s read, the best of several looks:"
 sed 's/^\([0-9]*\) \([a-z0-9]*\) /  threads \1  \2  /' "$folder/limits"
 
 # Of a step: its multiply-adds, in thousand millions (of attention, those that its mask leaves); the
@@ -280,6 +280,7 @@ awk -v workloads="$workloads" -v threads="$processors" '
     function limit_of(workload, precision,    rate, bytes, moved) {
         rate = most["fp32"]
         if (precision == "bf16" && most["bf16"] > rate) rate = most["bf16"]
+        if (precision == "bf16" && most["tiles"] > rate) rate = most["tiles"]
         bytes = precision == "fp32" ? 4 : 2
         moved = parameters[workload] * update[workload] + outputs[workload] * bytes * 6
         return rate && most["read"] ? 2e3 * multiplies[workload] / rate + moved / most["read"] : 0
@@ -350,8 +351,6 @@ awk -v workloads="$workloads" -v threads="$processors" '
         }
         printf "\nbars: %d met, %d not met, %d unknown\n", tally["met"], tally["not met"], tally["unknown"]
     }' "$folder/bars" "$folder/steps_of" "$folder/limits" "$measured"
-[ "${tiles:-0}" -eq 0 ] ||
-    echo "The limit of bf16 is that of pairs: tiles, which this processor has, are not measured."
 awk -v load="${load:-0}" 'BEGIN { exit !(load > 0.5) }' &&
     echo "The machine was not idle when this began (load $load): measure again before believing it."
 [ "$(date +%s)" -lt "$ends" ] || echo "The time was up before all had $rounds rounds (BENCH_MINUTES)."

@@ -1,15 +1,18 @@
 // tests/bench/limits.c: what this machine can do at most, by bare loops: lines "THREADS KIND RATE".
 //
 // KIND is fp32 (multiply-adds of vectors, GFLOP/s), bf16 (those of pairs by VDPBF16PS, where the
-// processor has it) or read (GB/s from memory); RATE is the best of several, on one thread and on
-// all, since what else the machine does is no limit of it. Tiles are not measured.
+// processor has it), tiles (those of bf16 on tile registers, each loaded once for every product) or
+// read (GB/s from memory); RATE is the best of several, on one thread and on all, since what else
+// the machine does is no limit of it.
 #include <omp.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/isa.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -50,6 +53,35 @@ MULTIPLY_LOOP(multiply_bf16, "avx512f,avx512bf16", __m512, 24, _mm512_setzero_ps
 MULTIPLY_LOOP(multiply_avx512, "avx512f", __m512, 24, _mm512_setzero_ps, FMA512, _mm512_cvtss_f32, 32.0)
 MULTIPLY_LOOP(multiply_avx2, "avx2,fma", __m256, 12, _mm256_setzero_ps, FMA256, _mm256_cvtss_f32, 16.0)
 // clang-format on
+
+// Two by two tiles of sums, as a product has them.
+__attribute__((target("amx-tile,amx-bf16"))) static double multiply_tiles(long turns,
+                                                                          const char *memory) {
+    enum { ROWS = 16, ROW_BYTES = 64, TILE_BYTES = ROWS * ROW_BYTES, TILES = 8, PRODUCTS = 4 };
+    struct {
+        uint8_t palette, start_row, reserved[14];
+        uint16_t row_bytes[16];
+        uint8_t rows[16];
+    } layout = {.palette = 1};
+    for (int i = 0; i < TILES; i++) {
+        layout.row_bytes[i] = ROW_BYTES;
+        layout.rows[i] = ROWS;
+    }
+    __asm__ volatile("" : : "r"(&layout) : "memory"); // the instruction reads all of it
+    _tile_loadconfig(&layout);
+    for (long turn = 0; turn < turns / PRODUCTS; turn++) {
+        _tile_loadd(4, memory, ROW_BYTES);
+        _tile_loadd(5, memory + TILE_BYTES, ROW_BYTES);
+        _tile_loadd(6, memory + 2 * TILE_BYTES, ROW_BYTES);
+        _tile_loadd(7, memory + 3 * TILE_BYTES, ROW_BYTES);
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_dpbf16ps(1, 4, 7);
+        _tile_dpbf16ps(2, 5, 6);
+        _tile_dpbf16ps(3, 5, 7);
+    }
+    _tile_release();
+    return (double)(turns / PRODUCTS) * PRODUCTS * 2 * ROWS * ROWS * (ROW_BYTES / 2);
+}
 
 #endif
 
@@ -98,6 +130,14 @@ static Loop bf16_loop(void) {
     return NULL;
 }
 
+static Loop tiles_loop(void) {
+#if defined(__x86_64__)
+    if (isa_has_amx())
+        return multiply_tiles;
+#endif
+    return NULL;
+}
+
 // The best of several: units of all threads in the time of the slowest, in thousand millions.
 static double rate_of(Loop loop, int threads, char **memory) {
     double best = 0;
@@ -116,7 +156,10 @@ int main(void) {
     const struct {
         const char *name;
         Loop loop;
-    } kinds[] = {{"fp32", fp32_loop()}, {"bf16", bf16_loop()}, {"read", read_memory}};
+    } kinds[] = {{"fp32", fp32_loop()},
+                 {"bf16", bf16_loop()},
+                 {"tiles", tiles_loop()},
+                 {"read", read_memory}};
     char **memory = calloc((size_t)all, sizeof *memory);
     if (!memory)
         return 1;

@@ -1,5 +1,5 @@
 // tests/unit/gemm_tiles_test.c: the products on tiles. The tile code itself runs on emulated ones
-// here, whatever this processor has.
+// here, whatever this processor has, and on its own where it has them.
 #include "tests/unit/gemm_fixture.h"
 
 #define TILE_EMULATED
@@ -10,15 +10,21 @@ static bool any_low_format(const Gemm *gemm) {
 }
 
 // With the kernels of one level: every product that tiles can do, whatever its size.
-static void on_emulated_tiles(void (*body)(RunFunction run)) {
-    GemmWay tiles = gemm_tiles_emulated;
+static void on_tiles(const GemmWay *way, IsaLevel level, void (*body)(RunFunction run)) {
+    GemmWay tiles = *way;
     tiles.suits = any_low_format;
-    ways_under_test = gemm_ways_at(isa_level());
+    ways_under_test = gemm_ways_at(level);
     ways_under_test.tiles = &tiles;
     body(run_checked);
-    ways_under_test = gemm_ways_at(ISA_BASE);
-    ways_under_test.tiles = &tiles;
-    body(run_checked);
+}
+
+static void on_all_tiles(void (*body)(RunFunction run)) {
+    on_tiles(&gemm_tiles_emulated, isa_level(), body);
+    on_tiles(&gemm_tiles_emulated, ISA_BASE, body);
+#if defined(__x86_64__)
+    if (isa_has_amx())
+        on_tiles(&gemm_tiles, isa_level(), body);
+#endif
 }
 
 static void check_tiles_large(RunFunction run) {
@@ -41,17 +47,17 @@ static void check_tiles_large(RunFunction run) {
 }
 
 static void tiles_agree_with_double(void) {
-    on_emulated_tiles(check_formats_and_layouts);
-    on_emulated_tiles(check_tiles_large);
-    on_emulated_tiles(check_no_depth);
+    on_all_tiles(check_formats_and_layouts);
+    on_all_tiles(check_tiles_large);
+    on_all_tiles(check_no_depth);
 }
 
 static void tiles_are_exact_on_small_whole_numbers(void) {
-    on_emulated_tiles(check_whole_numbers);
+    on_all_tiles(check_whole_numbers);
 }
 
 static void tiles_keep_the_class_of_infinity_and_nan(void) {
-    on_emulated_tiles(check_classes);
+    on_all_tiles(check_classes);
 }
 
 // Every finite fp16 number times one, through the split, is itself; its square loses no digit that

@@ -1,36 +1,36 @@
 // cpu/amx/gemm_tiles.c: the matrix product on tile registers. See cpu/gemm_way.h.
 #include "cpu/gemm_way.h"
 
-#include "cpu/amx/tile.h"
-#include "number/inline.h"
+#include "cpu/amx/tile_pack.h"
 
 enum {
-    STEP = 32,          // of the depth: one tile multiplication
-    BLOCK = 32,         // rows and columns of C at a time: two by two tiles
-    MAX_PARTS = 2,      // bf16 numbers that make one number
-    STRETCH = 8 * STEP, // of the depth that is converted to fp32 before it is packed
-    // Packed columns that stay in the second-level cache while the rows pass.
-    B_BLOCK_BYTES = 640 << 10,
+    STEP = TILE_STEPS,  // of the depth: one tile multiplication
+    BLOCK = TILE_LINES, // rows and columns of C at a time: two by two tiles
+    MOST_PARTS = 2,     // bf16 numbers that make one number
+    // Packed rows and columns that stay in the second-level cache while they meet.
+    A_GROUP_BYTES = 256 << 10,
+    B_GROUP_BYTES = 1280 << 10,
+    // Lines are more streams than the processor follows by itself: they are called for so many
+    // steps ahead.
+    AHEAD = 8,
 };
 // Smaller products are faster on vectors; splitting costs more than using.
 static const int64_t LEAST_SIDE = 32, LEAST_WORK_BF16 = 1 << 19, LEAST_WORK_FP16 = 1 << 21;
 
-// One step of one block of an operand: for each part its two tiles, of 512 numbers in 16 rows.
-typedef uint32_t PackedTile[TILE_ROWS][TILE_ROWS]; // pairs of bf16
-typedef PackedTile PackedStep[2];                  // times the parts
-
-typedef struct Operand {
-    GemmSource source; // lines are rows of A or columns of B
+// Some blocks of lines (rows of A, columns of B) of an operand, packed: of each step of a block,
+// and each part of its numbers, two tiles.
+typedef struct Group {
     int parts;
-} Operand;
+    int64_t blocks, block_tiles; // at most; and of each
+    PackedTile *tiles;
+    bool *special; // which blocks hold infinity or NaN, where numbers have parts
+} Group;
 
 typedef struct Workspace {
-    float *staging;               // a stretch in fp32
-    float (*sums)[BLOCK];         // of one block of C
-    PackedTile *a, *b;            // packed: one block of rows, several blocks of columns
-    bool *special;                // which blocks of columns hold infinity or NaN
-    void *vectors;                // for the vector kernels
-    int64_t steps, column_blocks; // of the depth; packed at once
+    float (*sums)[BLOCK]; // of one block of C
+    Group a, b;
+    void *vectors; // for the vector kernels
+    int64_t steps; // of the depth
     size_t bytes;
 } Workspace;
 
@@ -51,141 +51,121 @@ static Gemm block_of(const Gemm *gemm, int64_t row, int64_t column) {
     return gemm_block_of(gemm, row, column, BLOCK, BLOCK);
 }
 
+static Group lay_out_group(Workspace *space, char *base, Format format, int64_t lines,
+                           int64_t most_bytes) {
+    Group group = {.parts = parts_of(format)};
+    group.block_tiles = space->steps * group.parts * 2;
+    const int64_t block_bytes = group.block_tiles * (int64_t)sizeof(PackedTile);
+    const int64_t blocks = gemm_divide_up(lines, BLOCK);
+    const int64_t groups = gemm_divide_up(blocks * block_bytes, most_bytes);
+    group.blocks = groups > 1 ? gemm_divide_up(blocks, groups) : blocks;
+    group.tiles = gemm_carve(base, &space->bytes, (size_t)(block_bytes * group.blocks));
+    group.special = gemm_carve(base, &space->bytes, (size_t)group.blocks * sizeof(bool));
+    return group;
+}
+
 // With a NULL base only the sizes are meant.
-static Workspace lay_out(const GemmKernels *kernels, const Gemm *gemm, char *base) {
+static Workspace lay_out(const GemmKernels *plain, const Gemm *gemm, char *base) {
     Workspace space = {.steps = gemm_divide_up(gemm->depth, STEP)};
-    size_t a_block = (size_t)space.steps * sizeof(PackedStep) * (size_t)parts_of(gemm->a.format);
-    size_t b_block = (size_t)space.steps * sizeof(PackedStep) * (size_t)parts_of(gemm->b.format);
-    space.column_blocks = gemm_smaller(gemm_divide_up(gemm->columns, BLOCK),
-                                       1 + B_BLOCK_BYTES / (int64_t)(b_block ? b_block : 1));
-    size_t slack = (size_t)kernels->vector_columns * sizeof(float);
     Gemm block = block_of(gemm, 0, 0);
-    space.staging = gemm_carve(base, &space.bytes, STRETCH * BLOCK * sizeof(float) + slack);
     space.sums = gemm_carve(base, &space.bytes, BLOCK * BLOCK * sizeof(float));
-    space.a = gemm_carve(base, &space.bytes, a_block);
-    space.b = gemm_carve(base, &space.bytes, b_block * (size_t)space.column_blocks);
-    space.special = gemm_carve(base, &space.bytes, (size_t)space.column_blocks * sizeof(bool));
-    space.vectors = gemm_carve(base, &space.bytes,
-                               gemm_workspace_size_by(&(GemmWays){.plain = kernels}, &block));
+    space.a = lay_out_group(&space, base, gemm->a.format, gemm->rows, A_GROUP_BYTES);
+    space.b = lay_out_group(&space, base, gemm->b.format, gemm->columns, B_GROUP_BYTES);
+    space.vectors =
+        gemm_carve(base, &space.bytes, gemm_workspace_size_by(&(GemmWays){.plain = plain}, &block));
     return space;
 }
 
-static size_t workspace_size(const GemmKernels *kernels, const Gemm *gemm) {
-    return lay_out(kernels, gemm, NULL).bytes + GEMM_CACHE_LINE;
+static size_t workspace_size(const GemmKernels *plain, const Gemm *gemm) {
+    return lay_out(plain, gemm, NULL).bytes + GEMM_CACHE_LINE;
 }
 
 // ---- packing ------------------------------------------------------------------------------------
 
-// The upper half of an fp32 number is a bf16 number. Of an fp16 number it has all but the last
-// three digits, and those are the rest, exactly.
-static inline uint32_t rest_of(float value) {
-    return number_bits_of_fp32(value -
-                               number_fp32_of_bits(number_bits_of_fp32(value) & 0xFFFF0000u));
-}
+// Numbers of some lines and steps: rows of them, `stride` apart, each of a step of the depth where
+// lines lie side by side, of a line otherwise.
+typedef struct Piece {
+    const uint16_t *numbers;
+    int64_t stride;
+    bool by_steps;
+} Piece;
 
-// The top bit is set for infinity and NaN.
-static inline uint32_t special_bit(float value) {
-    return (number_bits_of_fp32(value) & 0x7F800000u) + 0x00800000u;
-}
-
-static inline uint32_t pair_of(uint32_t first, uint32_t second) {
-    return first >> 16 | (second & 0xFFFF0000u);
-}
-
-// Tiles of A: rows as they are, two neighbours of the depth in each word.
-static uint32_t pack_step_a(PackedTile *to, const float *from, int64_t rows, int parts) {
-    uint32_t special = 0;
-    for (int64_t i = 0; i < rows; i++, from += STEP) {
-        uint32_t *first = to[i / TILE_ROWS][i % TILE_ROWS];
-        for (int k = 0; k < STEP; k++)
-            special |= special_bit(from[k]);
-        for (int k = 0; k < STEP / 2; k++)
-            first[k] =
-                pair_of(number_bits_of_fp32(from[2 * k]), number_bits_of_fp32(from[2 * k + 1]));
-        if (parts == 1)
-            continue;
-        uint32_t *rest = to[2 + i / TILE_ROWS][i % TILE_ROWS];
-        for (int k = 0; k < STEP / 2; k++)
-            rest[k] = pair_of(rest_of(from[2 * k]), rest_of(from[2 * k + 1]));
+static void pack_piece(PackedTile to[2], const Piece *piece, bool left) {
+    const uint16_t *from = piece->numbers;
+    PackedTile pairs[2];
+    if (!piece->by_steps && left) {
+        tile_pack_lines(to, from, piece->stride);
+    } else if (!piece->by_steps) {
+        tile_turn(to[0], from, piece->stride);
+        tile_turn(to[1], from + TILE_ROWS * piece->stride, piece->stride);
+    } else if (!left) {
+        tile_pack_pairs(to, from, piece->stride);
+    } else {
+        tile_pack_pairs(pairs, from, piece->stride);
+        for (int i = 0; i < 2; i++)
+            tile_turn(to[i], (const uint16_t *)(const void *)pairs[i], 2 * TILE_ROWS);
     }
+}
+
+// True when it holds infinity or NaN.
+static bool pack_parts(PackedTile *to, const Piece *piece, int parts, bool left) {
+    if (parts == 1) {
+        pack_piece(to, piece, left);
+        return false;
+    }
+    TilePiece split[MOST_PARTS];
+    const bool special = tile_split(split[0], split[1], piece->numbers, piece->stride);
+    for (int i = 0; i < MOST_PARTS; i++)
+        pack_piece(to + 2 * i, &(Piece){split[i][0], TILE_SIDE, piece->by_steps}, left);
     return special;
 }
 
-// Tiles of B: a row holds two steps of the depth, interleaved.
-static uint32_t pack_step_b(PackedTile *to, const float *from, int parts) {
-    uint32_t special = 0;
-    for (int pair = 0; pair < STEP / 2; pair++, from += 2 * BLOCK)
-        for (int tile = 0; tile < 2; tile++) {
-            const float *even = from + tile * TILE_ROWS, *odd = even + BLOCK;
-            uint32_t *first = to[tile][pair];
-            for (int j = 0; j < TILE_ROWS; j++) {
-                special |= special_bit(even[j]) | special_bit(odd[j]);
-                first[j] = pair_of(number_bits_of_fp32(even[j]), number_bits_of_fp32(odd[j]));
-            }
-            if (parts == 1)
-                continue;
-            uint32_t *rest = to[2 + tile][pair];
-            for (int j = 0; j < TILE_ROWS; j++)
-                rest[j] = pair_of(rest_of(even[j]), rest_of(odd[j]));
+// One that is not whole, or lies scattered: copied line by line, and filled up with 0.
+static Piece fill_up(TilePiece to, const GemmSource *source, int64_t line, int64_t step,
+                     int64_t lines, int64_t steps) {
+    memset(to, 0, sizeof(TilePiece));
+    for (int64_t i = 0; i < lines; i++)
+        for (int64_t k = 0; k < steps; k++)
+            to[i][k] = *(const uint16_t *)gemm_source_at(source, line + i, step + k);
+    return (Piece){to[0], TILE_SIDE, false};
+}
+
+static void call_for(const Piece *piece, int64_t ahead) {
+    for (int i = 0; i < TILE_SIDE; i++)
+        __builtin_prefetch(piece->numbers + i * piece->stride + ahead);
+}
+
+// How far ahead of a whole piece lies what is packed after it, by some steps.
+static int64_t next_but_some(const Piece *piece, int64_t step, int64_t steps) {
+    if (piece->by_steps)
+        return STEP * piece->stride;
+    return step + AHEAD < steps ? AHEAD * STEP : BLOCK * piece->stride + (AHEAD - steps) * STEP;
+}
+
+// The first `lines` lines of the source; pieces follow each other as they do in memory.
+static void pack(const Group *group, const GemmSource *source, int64_t lines, int64_t depth,
+                 bool left) {
+    const bool by_steps = source->line_stride == 1;
+    const bool scattered = !by_steps && source->step_stride != 1;
+    const int64_t stride = by_steps ? source->step_stride : source->line_stride;
+    const int64_t blocks = gemm_divide_up(lines, BLOCK), steps = gemm_divide_up(depth, STEP);
+    const int64_t outer = by_steps ? steps : blocks, inner = by_steps ? blocks : steps;
+    memset(group->special, 0, (size_t)group->blocks * sizeof group->special[0]);
+    for (int64_t i = 0; i < outer; i++)
+        for (int64_t j = 0; j < inner; j++) {
+            const int64_t block = by_steps ? j : i, step = by_steps ? i : j;
+            const int64_t line = block * BLOCK, at = step * STEP;
+            TilePiece filled;
+            Piece piece = {gemm_source_at(source, line, at), stride, by_steps};
+            if (scattered || line + BLOCK > lines || at + STEP > depth)
+                piece = fill_up(filled, source, line, at, gemm_smaller(lines - line, BLOCK),
+                                gemm_smaller(depth - at, STEP));
+            else
+                call_for(&piece, next_but_some(&piece, step, steps));
+            PackedTile *to = group->tiles + block * group->block_tiles + step * group->parts * 2;
+            if (pack_parts(to, &piece, group->parts, left))
+                group->special[block] = true;
         }
-    return special;
-}
-
-static GemmSource source_from(const GemmOperand *operand, int64_t at, int64_t line_stride,
-                              int64_t step_stride) {
-    return (GemmSource){(const char *)operand->data + at * 2, operand->format, line_stride,
-                        step_stride};
-}
-
-// Packs a block of rows of A; true when it holds infinity or NaN.
-static bool pack_a(const GemmKernels *kernels, const Workspace *space, const Gemm *gemm,
-                   int64_t row) {
-    int64_t rows = gemm_smaller(gemm->rows - row, BLOCK);
-    int parts = parts_of(gemm->a.format);
-    uint32_t special = 0;
-    PackedTile *to = space->a;
-    if (rows < BLOCK)
-        memset(to, 0, (size_t)(space->steps * parts) * sizeof(PackedStep));
-    for (int64_t k = 0; k < gemm->depth; k += STRETCH) {
-        // Lines and steps change places: each row's stretch comes out in pieces of one step.
-        int64_t depth = gemm_smaller(gemm->depth - k, STRETCH);
-        GemmSource source =
-            source_from(&gemm->a, row * gemm->a.row_stride + k * gemm->a.column_stride,
-                        gemm->a.column_stride, gemm->a.row_stride);
-        kernels->pack(space->staging, STEP, &source, depth, rows);
-        for (int64_t step = 0; step < depth; step += STEP, to += 2 * parts) {
-            float *from = space->staging + step * rows;
-            if (depth - step < STEP)
-                for (int64_t i = 0; i < rows; i++)
-                    memset(from + i * STEP + (depth - step), 0,
-                           (size_t)(STEP - (depth - step)) * sizeof(float));
-            special |= pack_step_a(to, from, rows, parts);
-        }
-    }
-    return special >> 31;
-}
-
-// Packs a block of columns of B; true when it holds infinity or NaN.
-static bool pack_b(const GemmKernels *kernels, const Workspace *space, const Gemm *gemm,
-                   int64_t column, PackedTile *to) {
-    int64_t columns = gemm_smaller(gemm->columns - column, BLOCK);
-    int parts = parts_of(gemm->b.format);
-    uint32_t special = 0;
-    for (int64_t k = 0; k < gemm->depth; k += STRETCH) {
-        int64_t depth = gemm_smaller(gemm->depth - k, STRETCH);
-        GemmSource source =
-            source_from(&gemm->b, column * gemm->b.column_stride + k * gemm->b.row_stride,
-                        gemm->b.column_stride, gemm->b.row_stride);
-        if (columns < BLOCK)
-            memset(space->staging, 0, STRETCH * BLOCK * sizeof(float));
-        kernels->pack(space->staging, BLOCK, &source, columns, depth);
-        int64_t whole = gemm_divide_up(depth, STEP) * STEP;
-        memset(space->staging + depth * BLOCK, 0,
-               (size_t)((whole - depth) * BLOCK) * sizeof(float));
-        for (int64_t step = 0; step < depth; step += STEP, to += 2 * parts)
-            special |= pack_step_b(to, space->staging + step * BLOCK, parts);
-    }
-    return special >> 31;
 }
 
 // ---- multiplying --------------------------------------------------------------------------------
@@ -218,36 +198,61 @@ static void multiply_block(Tiles *tiles, const Workspace *space, const PackedTil
     tile_store(tiles, 3, space->sums[TILE_ROWS] + TILE_ROWS, row_bytes);
 }
 
-static void finish(const GemmKernels *kernels, const Workspace *space, const Gemm *block) {
-    const GemmBlock end = gemm_end_of(block);
-    kernels->finish(&end, space->sums[0], BLOCK);
+// C is far away as often as not: it is called for before it is written.
+static void call_for_result(const Gemm *block) {
+    const int64_t row = block->c.row_stride * gemm_bytes(block->c.format);
+    const char *c = block->c.data;
+    const int64_t last = block->columns * gemm_bytes(block->c.format) - 1;
+    for (int64_t i = 0; i < block->rows; i++, c += row) {
+        __builtin_prefetch(c, 1);
+        __builtin_prefetch(c + last, 1);
+    }
 }
 
-static void multiply(const GemmKernels *kernels, const Gemm *gemm, void *workspace) {
+// What is packed, of which the first is at (row, column) of C.
+static void multiply_groups(const GemmWays *ways, Tiles *tiles, const Workspace *space,
+                            const Gemm *gemm, int64_t row, int64_t column) {
+    const Group *a = &space->a, *b = &space->b;
+    const bool split = a->parts * b->parts > 1;
+    const GemmKernels *ending = ways->pairs ? ways->pairs : ways->plain; // rounds at once
+    const int64_t rows = gemm_smaller(gemm_divide_up(gemm->rows - row, BLOCK), a->blocks);
+    const int64_t columns = gemm_smaller(gemm_divide_up(gemm->columns - column, BLOCK), b->blocks);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++) {
+            Gemm block = block_of(gemm, row + i * BLOCK, column + j * BLOCK);
+            if (split && (a->special[i] || b->special[j])) {
+                gemm_run_by(&(GemmWays){.plain = ways->plain}, &block, space->vectors);
+                continue;
+            }
+            call_for_result(&block);
+            multiply_block(tiles, space, (const PackedTile *)a->tiles + i * a->block_tiles,
+                           a->parts, (const PackedTile *)b->tiles + j * b->block_tiles, b->parts);
+            const GemmBlock end = gemm_end_of(&block);
+            ending->finish(&end, space->sums[0], BLOCK);
+        }
+}
+
+static GemmSource lines_from(const GemmSource *source, int64_t line) {
+    GemmSource from = *source;
+    from.data = gemm_source_at(source, line, 0);
+    return from;
+}
+
+static void multiply(const GemmWays *ways, const Gemm *gemm, void *workspace) {
     char *base = (char *)workspace + (0 - (uintptr_t)workspace) % GEMM_CACHE_LINE;
-    Workspace space = lay_out(kernels, gemm, base);
-    int a_parts = parts_of(gemm->a.format), b_parts = parts_of(gemm->b.format);
-    bool split = a_parts * b_parts > 1;
-    int64_t b_tiles = space.steps * 2 * b_parts, group = space.column_blocks * BLOCK;
+    const Workspace space = lay_out(ways->plain, gemm, base);
+    const GemmSource a = {gemm->a.data, gemm->a.format, gemm->a.row_stride, gemm->a.column_stride};
+    const GemmSource b = {gemm->b.data, gemm->b.format, gemm->b.column_stride, gemm->b.row_stride};
+    const int64_t together = space.a.blocks * BLOCK, beside = space.b.blocks * BLOCK;
     Tiles tiles;
     tiles_begin(&tiles);
-    for (int64_t first = 0; first < gemm->columns; first += group) {
-        int64_t columns = gemm_smaller(gemm->columns - first, group);
-        for (int64_t j = 0; j < columns; j += BLOCK)
-            space.special[j / BLOCK] =
-                pack_b(kernels, &space, gemm, first + j, space.b + j / BLOCK * b_tiles);
-        for (int64_t row = 0; row < gemm->rows; row += BLOCK) {
-            bool special = pack_a(kernels, &space, gemm, row);
-            for (int64_t j = 0; j < columns; j += BLOCK) {
-                Gemm block = block_of(gemm, row, first + j);
-                if (split && (special || space.special[j / BLOCK])) {
-                    gemm_run_by(&(GemmWays){.plain = kernels}, &block, space.vectors);
-                    continue;
-                }
-                multiply_block(&tiles, &space, (const PackedTile *)space.a, a_parts,
-                               (const PackedTile *)space.b + j / BLOCK * b_tiles, b_parts);
-                finish(kernels, &space, &block);
-            }
+    for (int64_t column = 0; column < gemm->columns; column += beside) {
+        const GemmSource of_b = lines_from(&b, column);
+        pack(&space.b, &of_b, gemm_smaller(gemm->columns - column, beside), gemm->depth, false);
+        for (int64_t row = 0; row < gemm->rows; row += together) {
+            const GemmSource of_a = lines_from(&a, row);
+            pack(&space.a, &of_a, gemm_smaller(gemm->rows - row, together), gemm->depth, true);
+            multiply_groups(ways, &tiles, &space, gemm, row, column);
         }
     }
     tiles_end(&tiles);

@@ -199,7 +199,7 @@ static void multiply_stretch(const GemmKernels *plain, const Gemm *gemm, void *w
     }
 }
 
-static void multiply(const GemmKernels *plain, const Gemm *gemm, void *workspace) {
+static void multiply(const GemmWays *ways, const Gemm *gemm, void *workspace) {
     const int64_t stretch = stretch_of(gemm);
     for (int64_t first = 0; first < gemm->depth; first += stretch) {
         Gemm part = *gemm;
@@ -207,7 +207,7 @@ static void multiply(const GemmKernels *plain, const Gemm *gemm, void *workspace
         part.a.data = (const uint16_t *)gemm->a.data + first * gemm->a.column_stride;
         part.b.data = (const uint16_t *)gemm->b.data + first * gemm->b.row_stride;
         part.accumulate = gemm->accumulate || first > 0;
-        multiply_stretch(plain, &part, workspace);
+        multiply_stretch(ways->plain, &part, workspace);
     }
 }
 

@@ -350,15 +350,59 @@ static void multiply_block(const GemmBlock *block) {
     }
 }
 
+// Sums in memory, all the depth, of whole panels, when nothing but additions lies on their way out.
+ALWAYS_INLINE void finish_panel(const GemmBlock *block, int64_t column, const float *sums,
+                                int64_t sums_row, const float *bias, const Format format,
+                                const bool adds) {
+    const Vector alpha = vector_all(block->alpha);
+    Vector beside[TILE_VECTORS];
+    UNROLL for (int j = 0; j < TILE_VECTORS; j++) beside[j] =
+        bias ? vector_load(bias + j * LANES) : (Vector){0};
+    for (int64_t i = 0; i < block->rows; i++, sums += sums_row, column += block->c_row) {
+        UNROLL for (int j = 0; j < TILE_VECTORS; j++) {
+            Vector value = alpha * vector_load(sums + j * LANES);
+            if (adds)
+                value += vector_load_as(block->c, format, column + j * LANES);
+            if (bias)
+                value += beside[j];
+            vector_store_as(block->c, format, column + j * LANES, value);
+        }
+    }
+}
+
+static void finish_panel_fp32(const GemmBlock *block, int64_t column, const float *sums,
+                              int64_t sums_row, const float *bias) {
+    if (block->accumulate)
+        finish_panel(block, column, sums, sums_row, bias, FORMAT_FP32, true);
+    else
+        finish_panel(block, column, sums, sums_row, bias, FORMAT_FP32, false);
+}
+
+static void finish_panel_bf16(const GemmBlock *block, int64_t column, const float *sums,
+                              int64_t sums_row, const float *bias) {
+    if (bias)
+        finish_panel(block, column, sums, sums_row, bias, FORMAT_BF16, false);
+    else
+        finish_panel(block, column, sums, sums_row, NULL, FORMAT_BF16, false);
+}
+
 static void finish_block(const GemmBlock *block, const float *sums, int64_t sums_row) {
+    const bool simple = block->activation == GEMM_ACTIVATION_NONE;
+    const bool of_bf16 = block->c_format == FORMAT_BF16 && !block->accumulate;
     Tile tile = {0};
-    for (; tile.column < block->columns; tile.column += PANEL_COLUMNS) {
-        float bias[PANEL_COLUMNS];
+    for (; tile.column < block->columns; tile.column += PANEL_COLUMNS, sums += PANEL_COLUMNS) {
+        float space[PANEL_COLUMNS];
+        const float *bias = block->bias ? space : NULL;
         tile.columns = tile_columns(block, tile.column);
-        if (block->bias)
-            load_bias(bias, block, &tile);
-        finish_in_memory(block, &tile, (int)block->rows, sums + tile.column, sums_row,
-                         block->bias ? bias : NULL);
+        if (bias)
+            load_bias(space, block, &tile);
+        const bool usual = simple && tile.columns == PANEL_COLUMNS;
+        if (usual && block->c_format == FORMAT_FP32)
+            finish_panel_fp32(block, tile.column, sums, sums_row, bias);
+        else if (usual && of_bf16)
+            finish_panel_bf16(block, tile.column, sums, sums_row, bias);
+        else
+            finish_in_memory(block, &tile, (int)block->rows, sums, sums_row, bias);
     }
 }
 

@@ -8,11 +8,6 @@
 // Panels that are filled side by side, so that each row of the source is read in one stretch.
 enum { PANELS_AT_ONCE = 8, ROWS_AHEAD = 8, LINES_AHEAD = 2 };
 
-static const void *source_at(const GemmSource *source, int64_t line, int64_t step) {
-    int64_t at = line * source->line_stride + step * source->step_stride;
-    return (const char *)source->data + at * gemm_bytes(source->format);
-}
-
 // `lines` neighbours in memory. A vector that reaches beyond them reads what follows there, where
 // `beyond` allows, and writes what is written later.
 ALWAYS_INLINE void pack_row(GemmWord *to, const void *from, const Format format, int lines,
@@ -40,7 +35,7 @@ ALWAYS_INLINE void pack_rows(GemmWord *to, int width, const GemmSource *source, 
     const bool fits = 2 * width >= LANES || lines <= width;
     for (int64_t first = 0; first < lines; first += sweep) {
         const int64_t here = lines - first < sweep ? lines - first : sweep;
-        const char *row = source_at(source, first, 0);
+        const char *row = gemm_source_at(source, first, 0);
         GemmWord *out = to + first * depth;
         for (int64_t k = 0; k < depth; k++, row += step, out += width) {
             const bool follows = (depth - 1 - k) * source->step_stride >= LANES - 1 && fits;
@@ -102,7 +97,7 @@ ALWAYS_INLINE void pack_columns(GemmWord *to, int width, const GemmSource *sourc
         for (int i = 0; i < LANES; i++) {
             int line = first + i < lines ? first + i : lines - 1;
             offset[i] = line * source->line_stride;
-            rows[i] = converts ? converted[i] : (const GemmWord *)source_at(source, line, 0);
+            rows[i] = converts ? converted[i] : (const GemmWord *)gemm_source_at(source, line, 0);
         }
         // To the lines whose turn is next: those before, or the last of the next panel.
         const int64_t last = width + (width - 1) / LANES * LANES;
@@ -114,7 +109,7 @@ ALWAYS_INLINE void pack_columns(GemmWord *to, int width, const GemmSource *sourc
             // So many lines are more streams than the processor follows by itself.
             int64_t ahead = k + distance < depth ? k + distance : k + distance - depth + to_next;
             for (int i = 0; i < LANES; i++)
-                __builtin_prefetch(source_at(source, 0, offset[i] + ahead));
+                __builtin_prefetch(gemm_source_at(source, 0, offset[i] + ahead));
             if (converts)
                 UNROLL for (int i = 0; i < LANES; i++)
                     vector_store(converted[i], vector_load_as(source->data, format, offset[i] + k));
@@ -131,7 +126,7 @@ ALWAYS_INLINE void pack_any(GemmWord *to, int width, const GemmSource *source, c
                             int lines, int64_t depth) {
     for (int64_t k = 0; k < depth; k++, to += width)
         for (int i = 0; i < width; i++)
-            to[i] = i < lines ? number_load(source_at(source, i, k), format, 0) : 0;
+            to[i] = i < lines ? number_load(gemm_source_at(source, i, k), format, 0) : 0;
 }
 
 // Whether two neighbours of bf16 can be moved as one number of 32 bits, which halves the work.
@@ -148,7 +143,7 @@ ALWAYS_INLINE void pack_format(GemmWord *to, int width, const GemmSource *source
     }
     for (int64_t first = 0; first < lines; first += width) {
         GemmSource panel = *source;
-        panel.data = source_at(source, first, 0);
+        panel.data = gemm_source_at(source, first, 0);
         int left = (int)(lines - first < width ? lines - first : width);
         if (source->step_stride == 1 && are_pairs(&panel))
             pack_columns(to + first * depth, width, &panel, format, true, left, depth);
@@ -172,8 +167,8 @@ void ISA_NAME(gemm_pack)(GemmWord *to, int width, const GemmSource *source, int6
 ALWAYS_INLINE void copy_format(GemmWord *to, int64_t stride, const GemmSource *source,
                                const Format format, int64_t lines, int64_t depth) {
     for (int64_t line = 0; line < lines; line++, to += stride) {
-        const void *from = source_at(source, line, 0);
-        const char *ahead = source_at(source, line + LINES_AHEAD, 0);
+        const void *from = gemm_source_at(source, line, 0);
+        const char *ahead = gemm_source_at(source, line + LINES_AHEAD, 0);
         int64_t k = 0;
         for (; k + LANES <= depth; k += LANES) {
             __builtin_prefetch(ahead + k * gemm_bytes(format));

@@ -52,7 +52,7 @@ static bool is_empty(const ConvProblem *problem) {
 
 // The library works along the width, and by vectors of channels; our product's windows are short
 // where there are few.
-enum { NARROW = 6, VERY_FEW_CHANNELS = 4, FEW_CHANNELS = 64 };
+enum { NARROW = 6, VERY_FEW_CHANNELS = 4, SOME_CHANNELS = 32, FEW_CHANNELS = 64 };
 
 static bool is_strided(const ConvProblem *problem) {
     return problem->stride[0] > 1 || problem->stride[1] > 1;
@@ -61,7 +61,7 @@ static bool is_single(const ConvProblem *problem) {
     return problem->kernel[0] == 1 && problem->kernel[1] == 1;
 }
 
-// Where our product was measured to be as fast as the library or faster (without tiles).
+// Where our product was measured to be as fast as the library or faster.
 static bool columns_pay(const ConvProblem *problem, ConvPass pass, bool low) {
     if (problem->groups != 1)
         return false;
@@ -81,9 +81,20 @@ static bool columns_pay_in_pairs(const ConvProblem *problem, ConvPass pass) {
         return false;
     if (pass == CONV_BACKWARD_INPUT)
         return is_strided(problem) && problem->channels < VERY_FEW_CHANNELS;
-    return pass == CONV_BACKWARD_WEIGHT &&
-           (isa_has_amx() ||
-            (problem->channels >= FEW_CHANNELS && (is_strided(problem) || is_single(problem))));
+    return pass == CONV_BACKWARD_WEIGHT && problem->channels >= FEW_CHANNELS &&
+           (is_strided(problem) || is_single(problem));
+}
+
+// The same of bf16 on tiles, on which the library is fast where images are large and many channels
+// meet.
+static bool columns_pay_on_tiles(const ConvProblem *problem, ConvPass pass) {
+    if (problem->groups != 1)
+        return false;
+    if (problem->out_size[1] < NARROW)
+        return true;
+    if (pass == CONV_BACKWARD_INPUT)
+        return is_strided(problem) && problem->channels >= FEW_CHANNELS;
+    return pass == CONV_BACKWARD_WEIGHT && problem->channels >= SOME_CHANNELS;
 }
 
 // Where places were measured to be faster than the others: on small images, of which much is
@@ -138,29 +149,26 @@ static ConvWay choose_way(const Device *device, const ConvProblem *problem,
     const bool bf16_pays = isa_has_amx() || cpu_has_pairs(device);
     const View *views[] = {&arrays->x, &arrays->weight, &arrays->y};
     const View *out = written_by(pass, arrays);
-    bool all_bf16 = true, all_fp16 = true, low = false;
+    bool all_bf16 = true, low = false;
     for (int i = 0; i < 3; i++) {
         if (views[i] == out)
             continue;
         all_bf16 = all_bf16 && views[i]->format == FORMAT_BF16;
-        all_fp16 = all_fp16 && views[i]->format == FORMAT_FP16;
         low = low || views[i]->format != FORMAT_FP32;
     }
     if (is_empty(problem))
         return WAY_COLUMNS;
-    if (quick && !(low && isa_has_amx()) &&
-        winograd_pays(device, problem, arrays, all_bf16 && bf16_pays))
+    const bool on_tiles = all_bf16 && isa_has_amx();
+    if (quick && !on_tiles && winograd_pays(device, problem, arrays, all_bf16 && bf16_pays))
         return WAY_WINOGRAD;
-    if (!(low && isa_has_amx()) && places_pay(problem, low, all_bf16 && bf16_pays) &&
+    if (!on_tiles && places_pay(problem, low, all_bf16 && bf16_pays) &&
         conv_places_can(device, problem, arrays))
         return WAY_PLACES;
     // Of groups the library's pairs mix sums of weights that are not finite with their neighbours'.
     const bool mixes = pass == CONV_BACKWARD_WEIGHT && problem->groups > 1;
     if (all_bf16 && bf16_pays && onednn_has_bf16() && out->format != FORMAT_FP16 && !mixes)
-        return columns_pay_in_pairs(problem, pass) ? WAY_COLUMNS : WAY_LOW;
-    // Tiles multiply fp16 exactly in our product, and faster than fp32 in the library.
-    if (all_fp16 && isa_has_amx())
-        return WAY_COLUMNS;
+        return (on_tiles ? columns_pay_on_tiles : columns_pay_in_pairs)(problem, pass) ? WAY_COLUMNS
+                                                                                       : WAY_LOW;
     return columns_pay(problem, pass, low) ? WAY_COLUMNS : WAY_FP32;
 }
 

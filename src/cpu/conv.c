@@ -85,16 +85,18 @@ static bool columns_pay_in_pairs(const ConvProblem *problem, ConvPass pass) {
            (is_strided(problem) || is_single(problem));
 }
 
-// The same of bf16 on tiles, on which the library is fast where images are large and many channels
-// meet.
-static bool columns_pay_on_tiles(const ConvProblem *problem, ConvPass pass) {
+// The same of bf16 on tiles, on which the library is fast where images are large. Of gradients of
+// weights it is not, and those of single taps it writes beyond its memory (2.6.3).
+static ConvWay way_on_tiles(const ConvProblem *problem, ConvPass pass) {
+    const bool many = problem->channels >= SOME_CHANNELS;
+    if (pass == CONV_BACKWARD_WEIGHT)
+        return many || columns_pay(problem, pass, true) ? WAY_COLUMNS : WAY_FP32;
     if (problem->groups != 1)
-        return false;
-    if (problem->out_size[1] < NARROW)
-        return true;
-    if (pass == CONV_BACKWARD_INPUT)
-        return is_strided(problem) && problem->channels >= FEW_CHANNELS;
-    return pass == CONV_BACKWARD_WEIGHT && problem->channels >= SOME_CHANNELS;
+        return WAY_LOW;
+    const bool turned = pass == CONV_BACKWARD_INPUT && is_strided(problem);
+    return problem->out_size[1] < NARROW || (turned && problem->channels >= FEW_CHANNELS)
+               ? WAY_COLUMNS
+               : WAY_LOW;
 }
 
 // Where places were measured to be faster than the others: on small images, of which much is
@@ -167,22 +169,25 @@ static ConvWay choose_way(const Device *device, const ConvProblem *problem,
     // Of groups the library's pairs mix sums of weights that are not finite with their neighbours'.
     const bool mixes = pass == CONV_BACKWARD_WEIGHT && problem->groups > 1;
     if (all_bf16 && bf16_pays && onednn_has_bf16() && out->format != FORMAT_FP16 && !mixes)
-        return (on_tiles ? columns_pay_on_tiles : columns_pay_in_pairs)(problem, pass) ? WAY_COLUMNS
-                                                                                       : WAY_LOW;
+        return on_tiles                              ? way_on_tiles(problem, pass)
+               : columns_pay_in_pairs(problem, pass) ? WAY_COLUMNS
+                                                     : WAY_LOW;
     return columns_pay(problem, pass, low) ? WAY_COLUMNS : WAY_FP32;
 }
 
 // ---- what the library fills up with -------------------------------------------------------------
 
 // In bf16 the library multiplies pairs. Of an odd number of channels the last one is paired with
-// the next pixel's first, whose weight is 0: harmless, unless that number is not finite.
+// the next pixel's first, whose weight is 0: harmless, unless that number is not finite. On tiles
+// it puts few channels of several pixels side by side, and fills up with those behind them.
 static bool pairs_with_neighbours(const ConvProblem *problem) {
+    enum { SIDE_BY_SIDE = 8 };
     int64_t channels = problem->channels / problem->groups;
     int64_t filters = problem->filters / problem->groups;
     if (problem->groups > 1 && channels == 1 && filters == 1)
         return false; // channels are not summed
     switch ((ConvPass)problem->pass) {
-    case CONV_FORWARD: return channels % 2 == 1;
+    case CONV_FORWARD: return channels % 2 == 1 || (isa_has_amx() && channels < SIDE_BY_SIDE);
     case CONV_BACKWARD_INPUT: return filters % 2 == 1;
     // Sums over pixels: of an odd number in a row the last is paired with the pixel behind it.
     case CONV_BACKWARD_WEIGHT: return problem->out_size[1] % 2 == 1;
@@ -190,8 +195,12 @@ static bool pairs_with_neighbours(const ConvProblem *problem) {
     return true;
 }
 
+// On tiles it also multiplies weights by pixels around dy that there are not, which are 0 to it.
 static bool meets_what_is_not_finite(const Device *device, const ConvProblem *problem,
                                      const ConvArrays *arrays) {
+    if (problem->pass == CONV_BACKWARD_INPUT && isa_has_amx() &&
+        !conv_is_finite(device, &arrays->weight))
+        return true;
     const bool reads_x = problem->pass != CONV_BACKWARD_INPUT;
     const bool reads_y = problem->pass != CONV_FORWARD;
     return pairs_with_neighbours(problem) && ((reads_x && !conv_is_finite(device, &arrays->x)) ||

@@ -213,10 +213,10 @@ static bool supports(const Device *device, OpId op, Format format) {
 // With tiles, an fp16 product is four of bf16: see cpu/gemm_way.h. What is said of formats whose
 // elements are multiplied as bf16 numbers is bf16's to say.
 static double gain(const Device *device, Format format) {
-    if (format == FORMAT_BF16)
-        return isa_has_amx() ? 5 : cpu_has_pairs(device) ? cpu_gain_of_pairs() : 1;
-    if (format == FORMAT_FP16)
-        return isa_has_amx() ? 2 : 1;
+    if (format == FORMAT_BF16 && !isa_has_amx())
+        return cpu_has_pairs(device) ? cpu_gain_of_pairs() : 1;
+    if (format == FORMAT_BF16 || format == FORMAT_FP16)
+        return cpu_gain_of_tiles(format);
     return cpu_multiplies_whole(device, format_table[format].block) ? cpu_gain_of_elements(format)
                                                                     : 1;
 }
@@ -225,6 +225,7 @@ static double gain(const Device *device, Format format) {
 
 static void prepare(void) {
     (void)cpu_gain_of_pairs();
+    (void)cpu_gain_of_tiles(FORMAT_BF16);
     (void)cpu_gain_of_elements(FORMAT_MXFP4);
 }
 

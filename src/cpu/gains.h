@@ -14,8 +14,12 @@
 // processor, or the level that MPBENCH_ISA names, has no instruction for them.
 double cpu_gain_of_pairs(void);
 
+// The same of bf16 and fp16 on tiles; 1: there are none, and of other formats.
+double cpu_gain_of_tiles(Format format);
+
 // The same of products of elements with scales, where these are multiplied as whole numbers
-// (cpu/gemm_way.h), what rounding numbers to them takes left out; 1: of formats that are not.
+// (cpu/gemm_way.h), what rounding numbers to them takes left out; 1: of formats that are not, and
+// where there are tiles.
 double cpu_gain_of_elements(Format format);
 
 // Whether so much is worth another way of rounding.

@@ -402,7 +402,7 @@ GemmWays gemm_ways_at(IsaLevel level) {
     return ways;
 }
 
-static GemmWays ways_here(void) {
+GemmWays gemm_ways_here(void) {
     GemmWays ways = gemm_ways_at(isa_level());
 #if defined(__x86_64__)
     ways.tiles = isa_has_amx() ? &gemm_tiles : NULL;
@@ -411,16 +411,16 @@ static GemmWays ways_here(void) {
 }
 
 const GemmKernels *gemm_kernels_for(Format a, Format b, bool pairs) {
-    const GemmWays ways = ways_here();
+    const GemmWays ways = gemm_ways_here();
     return choose_kernels(&ways, a, b, pairs);
 }
 
 size_t gemm_workspace_size(const Gemm *gemm) {
-    const GemmWays ways = ways_here();
+    const GemmWays ways = gemm_ways_here();
     return gemm_workspace_size_by(&ways, gemm);
 }
 
 void gemm_run(const Gemm *gemm, void *workspace) {
-    const GemmWays ways = ways_here();
+    const GemmWays ways = gemm_ways_here();
     gemm_run_by(&ways, gemm, workspace);
 }

@@ -92,6 +92,7 @@ typedef struct GemmWays {
 
 // Those of a level, or of the next lower level that has its own, without tiles.
 GemmWays gemm_ways_at(IsaLevel level);
+GemmWays gemm_ways_here(void); // all that this processor has
 
 // What vectors multiply these two formats by here, `pairs` as of a product.
 const GemmKernels *gemm_kernels_for(Format a, Format b, bool pairs);

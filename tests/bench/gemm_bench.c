@@ -5,8 +5,9 @@
 //         -o build/gemm_bench
 //     build/gemm_bench [threads [part of a shape's name]]
 //
-// "pairs" is bf16 by the processor's own instruction, "bf16" the same by conversion to fp32,
-// "elements" bf16 that is worth elements of e2m1 in blocks of 32, as mxfp4 multiplies it. Last,
+// "bf16" and "fp16" are multiplied on tiles where the processor has them, else by conversion to
+// fp32; without tiles "pairs" is bf16 by the instruction for pairs, and "elements" bf16 that is
+// worth elements of e2m1 in blocks of 32, as mxfp4 multiplies it. Last,
 // on one thread: what part of the fp32 product's time all of B takes to pack, which is a layer's
 // weights in all rows but those of "weights".
 #include <omp.h>
@@ -99,13 +100,14 @@ static void measure(Job jobs[JOBS]) {
 }
 
 typedef struct OurJob {
+    GemmWays ways;
     Gemm gemm;
     void *workspace;
 } OurJob;
 
 static void run_ours(void *context) {
     OurJob *job = context;
-    gemm_run(&job->gemm, job->workspace);
+    gemm_run_by(&job->ways, &job->gemm, job->workspace);
 }
 
 // All of B, in stretches of the depth as long as a product's. One so small that it is read where it
@@ -173,7 +175,9 @@ static OurJob new_ours(const Shape *s, Format format, bool pairs, int block, int
                        void *const data[3]) {
     const void *a = data[0], *b = data[1];
     void *c = data[2];
-    OurJob job = {.gemm = {.rows = s->m,
+    const bool plain = !pairs && block == 0;
+    OurJob job = {.ways = plain ? gemm_ways_here() : gemm_ways_at(isa_level()),
+                  .gemm = {.rows = s->m,
                            .columns = s->n,
                            .depth = s->k,
                            .batch = {1, 1},
@@ -188,7 +192,7 @@ static OurJob new_ours(const Shape *s, Format format, bool pairs, int block, int
     job.gemm.a.column_stride = s->a == 'N' ? 1 : s->m;
     job.gemm.b.row_stride = s->b == 'N' ? s->n : 1;
     job.gemm.b.column_stride = s->b == 'N' ? 1 : s->k;
-    job.workspace = malloc(gemm_workspace_size(&job.gemm) + 1);
+    job.workspace = malloc(gemm_workspace_size_by(&job.ways, &job.gemm) + 1);
     return job;
 }
 

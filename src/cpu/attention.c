@@ -3,14 +3,16 @@
 // anew from the sums that the forward pass left.
 #include <string.h>
 
+#include "base/isa.h"
 #include "cpu/kernels.h"
 #include "cpu/products.h"
 #include "cpu/rounded.h"
 
 enum { SCORE_BYTES = 128 << 10, FEWEST_ROWS = 32, MOST_ROWS = 256, VECTOR = 16 };
 // Queries of a block that each see the keys before them: the fewer, the less is computed of what
-// they do not see; the more, the less often keys are packed. Whole register tiles of 14 rows.
-enum { CAUSAL_ROWS = 56 };
+// they do not see; the more, the less often keys are packed, which on tiles takes as long as the
+// products. Whole register tiles, of 14 rows or of 32.
+enum { CAUSAL_ROWS = 56, CAUSAL_ROWS_ON_TILES = 96 };
 
 typedef struct Attention {
     const Device *device;
@@ -90,7 +92,9 @@ static Attention attention_of(const Device *device, const KernelCall *call, int 
         .v = call->input[q + 2],
     };
     attention.score_stride = cpu_padded(attention.keys) + VECTOR; // not a power of two apart
-    attention.block = attention.causal ? CAUSAL_ROWS : even_block(&attention);
+    const bool on_tiles = isa_has_amx() && queries->format == FORMAT_BF16;
+    const int64_t causal_rows = on_tiles ? CAUSAL_ROWS_ON_TILES : CAUSAL_ROWS;
+    attention.block = attention.causal ? causal_rows : even_block(&attention);
     attention.blocks = (attention.queries + attention.block - 1) / attention.block;
     return attention;
 }

@@ -92,7 +92,8 @@ static Attention attention_of(const Device *device, const KernelCall *call, int 
         .v = call->input[q + 2],
     };
     attention.score_stride = cpu_padded(attention.keys) + VECTOR; // not a power of two apart
-    const bool on_tiles = isa_has_amx() && queries->format == FORMAT_BF16;
+    const bool on_tiles =
+        isa_has_amx() && queries->format == FORMAT_BF16 && attention.depth >= FEWEST_ROWS;
     const int64_t causal_rows = on_tiles ? CAUSAL_ROWS_ON_TILES : CAUSAL_ROWS;
     attention.block = attention.causal ? causal_rows : even_block(&attention);
     attention.blocks = (attention.queries + attention.block - 1) / attention.block;

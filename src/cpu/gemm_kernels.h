@@ -63,8 +63,8 @@ typedef struct GemmKernels {
     int panel_columns;  // a multiple of vector_columns
     int vector_columns;
     void (*multiply)(const GemmBlock *block);
-    // The second half of multiply, for sums[row * sums_row + column] from elsewhere: read in
-    // whole vectors.
+    // The second half of multiply, for sums[row * sums_row + column] of all the depth from
+    // elsewhere, read in whole vectors: the block is the first and the last, without partial sums.
     void (*finish)(const GemmBlock *block, const float *sums, int64_t sums_row);
     // Packs `lines` lines into panels of `width` of them, each panel contiguous. With the depth in
     // words, of which the last is filled up with 0:

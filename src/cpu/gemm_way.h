@@ -4,7 +4,8 @@
 //
 // On tile registers (AMX-BF16) a bf16 operand is used as it is, but its subnormals count as 0: the
 // hardware has no others. An fp16 number is exactly the sum of two bf16 numbers, so an fp16 operand
-// is split while it is packed and costs twice the products; sums are fp32.
+// is split while it is packed and costs twice the products; sums are fp32. Results below fp32's
+// normal numbers may be 0, whatever `pairs` says.
 //
 // By elements: numbers of few bits that share a scale are whole numbers of a step, and are
 // multiplied as those, in 8 bits. Sums over what shares scales are exact, those of all are fp32.
@@ -84,6 +85,17 @@ static inline GemmBlock gemm_end_of(const Gemm *block) {
                        .bias = block->bias,
                        .bias_format = block->bias_format,
                        .activation = block->activation};
+}
+
+// C is far away as often as not: a block of it is called for before it is written.
+static inline void gemm_call_for_result(const Gemm *block) {
+    const int64_t row = block->c.row_stride * gemm_bytes(block->c.format);
+    const int64_t last = (block->columns - 1) * gemm_bytes(block->c.format);
+    const char *c = block->c.data;
+    for (int64_t i = 0; i < block->rows; i++, c += row) {
+        __builtin_prefetch(c, 1);
+        __builtin_prefetch(c + last, 1);
+    }
 }
 
 // The next piece of a workspace, in whole lines; with a NULL base only its size is meant.

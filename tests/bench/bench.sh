@@ -281,6 +281,7 @@ awk -v workloads="$workloads" -v threads="$processors" '
         rate = most["fp32"]
         if (precision == "bf16" && most["bf16"] > rate) rate = most["bf16"]
         if (precision == "bf16" && most["tiles"] > rate) rate = most["tiles"]
+        if (precision == "fp16" && most["tiles"] / 4 > rate) rate = most["tiles"] / 4 # four products
         bytes = precision == "fp32" ? 4 : 2
         moved = parameters[workload] * update[workload] + outputs[workload] * bytes * 6
         return rate && most["read"] ? 2e3 * multiplies[workload] / rate + moved / most["read"] : 0

@@ -6,8 +6,8 @@
 //     build/gemm_bench [threads [part of a shape's name]]
 //
 // "bf16" and "fp16" are multiplied on tiles where the processor has them, else by conversion to
-// fp32; without tiles "pairs" is bf16 by the instruction for pairs, and "elements" bf16 that is
-// worth elements of e2m1 in blocks of 32, as mxfp4 multiplies it. Last,
+// fp32. "pairs" and "elements" go without tiles: bf16 by the instruction for pairs, and bf16 that
+// is worth elements of e2m1 in blocks of 32, as mxfp4 multiplies it. Last,
 // on one thread: what part of the fp32 product's time all of B takes to pack, which is a layer's
 // weights in all rows but those of "weights".
 #include <omp.h>
@@ -175,8 +175,8 @@ static OurJob new_ours(const Shape *s, Format format, bool pairs, int block, int
                        void *const data[3]) {
     const void *a = data[0], *b = data[1];
     void *c = data[2];
-    const bool plain = !pairs && block == 0;
-    OurJob job = {.ways = plain ? gemm_ways_here() : gemm_ways_at(isa_level()),
+    const bool on_vectors = pairs || block > 0;
+    OurJob job = {.ways = on_vectors ? gemm_ways_at(isa_level()) : gemm_ways_here(),
                   .gemm = {.rows = s->m,
                            .columns = s->n,
                            .depth = s->k,

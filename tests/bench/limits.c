@@ -1,7 +1,7 @@
 // tests/bench/limits.c: what this machine can do at most, by bare loops: lines "THREADS KIND RATE".
 //
 // KIND is fp32 (multiply-adds of vectors, GFLOP/s), bf16 (those of pairs by VDPBF16PS, where the
-// processor has it), tiles (those of bf16 on tile registers, each loaded once for every product) or
+// processor has it), tiles (those of bf16 on tile registers, with as many loads as products) or
 // read (GB/s from memory); RATE is the best of several, on one thread and on all, since what else
 // the machine does is no limit of it.
 #include <omp.h>

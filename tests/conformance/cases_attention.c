@@ -16,6 +16,7 @@ static const AttentionCase attention_cases[] = {
     {2, 33, 33, 2, 5, true, LIES_DENSE},    {1, 64, 64, 2, 32, true, LIES_DENSE},
     {1, 70, 70, 1, 64, false, LIES_DENSE},  {2, 9, 9, 2, 16, true, LIES_SLICED},
     {2, 9, 9, 4, 16, false, LIES_PERMUTED}, {1, 130, 130, 2, 16, true, LIES_PERMUTED},
+    {1, 200, 200, 1, 64, true, LIES_DENSE},
 };
 enum { ATTENTION_CASES = sizeof attention_cases / sizeof *attention_cases };
 

@@ -378,7 +378,7 @@ static const char *class_of(double value) {
 static inline void check_classes(RunFunction run) {
     enum { M = 70, N = 67, K = 90 };
     static double a[M * K], b[K * N];
-    for (int turn = 0; turn < 6; turn++) {
+    for (int turn = 0; turn < 9; turn++) {
         for (int i = 0; i < M * K; i++)
             a[i] = random_value() + 1.5; // positive: what is infinite then stays so
         for (int i = 0; i < K * N; i++)
@@ -389,11 +389,11 @@ static inline void check_classes(RunFunction run) {
         a[40 * K + 41] = NAN;
         b[41 * N + 9] = 0; // infinity times zero is NaN in one element, if K = 41 met it
         a[60 * K + 41] = INFINITY;
-        Format format = formats[turn % 3];
+        const Format a_format = formats[turn % 3], b_format = formats[(turn + turn / 3) % 3];
         Gemm gemm = {
             .rows = M, .columns = N, .depth = K, .batch = {1, 1}, .alpha = 1, .threads = 1};
-        gemm.a = new_operand(a, M, K, format, (Layout)(turn % 2), false, 1);
-        gemm.b = new_operand(b, K, N, format, (Layout)(turn / 3), false, 1);
+        gemm.a = new_operand(a, M, K, a_format, (Layout)(turn % 2), false, 1);
+        gemm.b = new_operand(b, K, N, b_format, (Layout)(turn / 3 % 2), false, 1);
         gemm.activation = turn % 2 ? GEMM_ACTIVATION_RELU : GEMM_ACTIVATION_NONE;
         static float c[M * N];
         gemm.c = (GemmResult){c, FORMAT_FP32, N, {0}};
@@ -405,8 +405,9 @@ static inline void check_classes(RunFunction run) {
                     sum += a[i * K + k] * b[k * N + j];
                 sum = activated(sum, gemm.activation);
                 CHECK_MESSAGE(strcmp(class_of(sum), class_of((double)c[i * N + j])) == 0,
-                              "%s C[%d,%d] is %s, expected %s", format_name(format), i, j,
-                              class_of((double)c[i * N + j]), class_of(sum));
+                              "%s x %s C[%d,%d] is %s, expected %s", format_name(a_format),
+                              format_name(b_format), i, j, class_of((double)c[i * N + j]),
+                              class_of(sum));
             }
         free((void *)(uintptr_t)gemm.a.data);
         free((void *)(uintptr_t)gemm.b.data);

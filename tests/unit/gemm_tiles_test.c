@@ -9,6 +9,11 @@ static bool any_low_format(const Gemm *gemm) {
     return gemm->a.format != FORMAT_FP32 && gemm->b.format != FORMAT_FP32;
 }
 
+// This processor's own, or NULL.
+static const GemmWay *tiles_here(void) {
+    return gemm_ways_here().tiles;
+}
+
 // With the kernels of one level: every product that tiles can do, whatever its size.
 static void on_tiles(const GemmWay *way, IsaLevel level, void (*body)(RunFunction run)) {
     GemmWay tiles = *way;
@@ -21,10 +26,8 @@ static void on_tiles(const GemmWay *way, IsaLevel level, void (*body)(RunFunctio
 static void on_all_tiles(void (*body)(RunFunction run)) {
     on_tiles(&gemm_tiles_emulated, isa_level(), body);
     on_tiles(&gemm_tiles_emulated, ISA_BASE, body);
-#if defined(__x86_64__)
-    if (isa_has_amx())
-        on_tiles(&gemm_tiles, isa_level(), body);
-#endif
+    if (tiles_here())
+        on_tiles(tiles_here(), isa_level(), body);
 }
 
 static void check_tiles_large(RunFunction run) {
@@ -49,7 +52,26 @@ static void check_tiles_large(RunFunction run) {
 static void tiles_agree_with_double(void) {
     on_all_tiles(check_formats_and_layouts);
     on_all_tiles(check_tiles_large);
-    on_all_tiles(check_no_depth);
+}
+
+// The last part of a product is smaller than the others, and is cut into other groups.
+static void check_parts(RunFunction run) {
+    static const int64_t shapes[][3] = {{96, 1312, 64}, {1312, 96, 64}, {544, 32, 512}};
+    for (int turn = 0; turn < 9; turn++) {
+        Case test = {.rows = shapes[turn % 3][0],
+                     .columns = shapes[turn % 3][1],
+                     .depth = shapes[turn % 3][2],
+                     .a = formats[1 + turn / 3 % 2],
+                     .b = FORMAT_BF16,
+                     .c = FORMAT_FP32,
+                     .threads = 2 + turn % 3,
+                     .products = 1};
+        check_case(&test, run);
+    }
+}
+
+static void parts_fit_the_memory_that_is_asked_for(void) {
+    on_all_tiles(check_parts);
 }
 
 static void tiles_are_exact_on_small_whole_numbers(void) {
@@ -62,7 +84,7 @@ static void tiles_keep_the_class_of_infinity_and_nan(void) {
 
 // Every finite fp16 number times one, through the split, is itself; its square loses no digit that
 // fp32 has.
-static void splitting_loses_nothing(void) {
+static void check_splitting(const GemmWay *way) {
     enum { SIDE = 256 };
     static uint16_t a[SIDE * SIDE], one[SIDE * SIDE];
     static float c[SIDE * SIDE];
@@ -79,9 +101,9 @@ static void splitting_loses_nothing(void) {
                  .c = {c, FORMAT_FP32, SIDE, {0}},
                  .alpha = 1,
                  .threads = 1};
-    CHECK(gemm_tiles_emulated.suits(&gemm));
+    CHECK(way->suits(&gemm));
     ways_under_test = gemm_ways_at(isa_level());
-    ways_under_test.tiles = &gemm_tiles_emulated;
+    ways_under_test.tiles = way;
     run_checked(&gemm);
     for (int i = 0; i < SIDE * SIDE; i++)
         CHECK_MESSAGE((double)c[i] == format_decode(FORMAT_FP16, a[i]), "fp16 %04x became %.9g",
@@ -98,6 +120,12 @@ static void splitting_loses_nothing(void) {
         double value = format_decode(FORMAT_FP16, a[i * SIDE + i]);
         CHECK((double)c[i * SIDE + i] == value * value);
     }
+}
+
+static void splitting_loses_nothing(void) {
+    check_splitting(&gemm_tiles_emulated);
+    if (tiles_here())
+        check_splitting(tiles_here());
 }
 
 static void small_products_and_fp32_stay_on_vectors(void) {
@@ -142,10 +170,14 @@ static void the_same_bits_for_any_number_of_threads(void) {
     check_same_bits(&ways, FORMAT_BF16, 200, 190);
     ways.tiles = &gemm_tiles_emulated;
     check_same_bits(&ways, FORMAT_FP16, 104, 40);
+    ways.tiles = tiles_here();
+    check_same_bits(&ways, FORMAT_BF16, 200, 190);
+    check_same_bits(&ways, FORMAT_FP16, 200, 190);
 }
 
 int main(void) {
     RUN_TEST(tiles_agree_with_double);
+    RUN_TEST(parts_fit_the_memory_that_is_asked_for);
     RUN_TEST(tiles_are_exact_on_small_whole_numbers);
     RUN_TEST(tiles_keep_the_class_of_infinity_and_nan);
     RUN_TEST(splitting_loses_nothing);

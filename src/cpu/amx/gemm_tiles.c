@@ -4,12 +4,18 @@
 #include "cpu/amx/tile_pack.h"
 
 enum {
-    STEP = TILE_STEPS,  // of the depth: one tile multiplication
-    BLOCK = TILE_LINES, // rows and columns of C at a time: two by two tiles
-    MOST_PARTS = 2,     // bf16 numbers that make one number
-    // Packed rows and columns that stay in the second-level cache while they meet.
+    STEP = TILE_SIDE,  // of the depth: one tile multiplication
+    BLOCK = TILE_SIDE, // rows and columns of C at a time: two by two tiles
+    MOST_PARTS = 2,    // bf16 numbers that make one number
+// Packed rows and columns, where one block is not more, that stay in the second-level cache
+// while they meet. On emulated tiles few, so that tests meet several groups.
+#ifdef TILE_EMULATED
+    A_GROUP_BYTES = 16 << 10,
+    B_GROUP_BYTES = 40 << 10,
+#else
     A_GROUP_BYTES = 256 << 10,
     B_GROUP_BYTES = 1280 << 10,
+#endif
     // Lines are more streams than the processor follows by itself: they are called for so many
     // steps ahead.
     AHEAD = 8,
@@ -23,7 +29,8 @@ typedef struct Group {
     int parts;
     int64_t blocks, block_tiles; // at most; and of each
     PackedTile *tiles;
-    bool *special; // which blocks hold infinity or NaN, where numbers have parts
+    bool looks;    // whether infinity and NaN matter: a factor has parts, which they have not
+    bool *special; // which blocks hold them
 } Group;
 
 typedef struct Workspace {
@@ -51,16 +58,18 @@ static Gemm block_of(const Gemm *gemm, int64_t row, int64_t column) {
     return gemm_block_of(gemm, row, column, BLOCK, BLOCK);
 }
 
+// As many blocks as fit, in groups that are alike. Of fewer lines no more memory is taken.
 static Group lay_out_group(Workspace *space, char *base, Format format, int64_t lines,
                            int64_t most_bytes) {
     Group group = {.parts = parts_of(format)};
     group.block_tiles = space->steps * group.parts * 2;
     const int64_t block_bytes = group.block_tiles * (int64_t)sizeof(PackedTile);
     const int64_t blocks = gemm_divide_up(lines, BLOCK);
-    const int64_t groups = gemm_divide_up(blocks * block_bytes, most_bytes);
-    group.blocks = groups > 1 ? gemm_divide_up(blocks, groups) : blocks;
-    group.tiles = gemm_carve(base, &space->bytes, (size_t)(block_bytes * group.blocks));
-    group.special = gemm_carve(base, &space->bytes, (size_t)group.blocks * sizeof(bool));
+    int64_t most = block_bytes ? most_bytes / block_bytes : blocks;
+    most = most < 1 ? 1 : gemm_smaller(most, blocks);
+    group.blocks = most ? gemm_divide_up(blocks, gemm_divide_up(blocks, most)) : 0;
+    group.tiles = gemm_carve(base, &space->bytes, (size_t)(block_bytes * most));
+    group.special = gemm_carve(base, &space->bytes, (size_t)most * sizeof(bool));
     return group;
 }
 
@@ -71,6 +80,7 @@ static Workspace lay_out(const GemmKernels *plain, const Gemm *gemm, char *base)
     space.sums = gemm_carve(base, &space.bytes, BLOCK * BLOCK * sizeof(float));
     space.a = lay_out_group(&space, base, gemm->a.format, gemm->rows, A_GROUP_BYTES);
     space.b = lay_out_group(&space, base, gemm->b.format, gemm->columns, B_GROUP_BYTES);
+    space.a.looks = space.b.looks = space.a.parts * space.b.parts > 1;
     space.vectors =
         gemm_carve(base, &space.bytes, gemm_workspace_size_by(&(GemmWays){.plain = plain}, &block));
     return space;
@@ -107,11 +117,11 @@ static void pack_piece(PackedTile to[2], const Piece *piece, bool left) {
     }
 }
 
-// True when it holds infinity or NaN.
-static bool pack_parts(PackedTile *to, const Piece *piece, int parts, bool left) {
-    if (parts == 1) {
+// True when it holds infinity or NaN, where the group looks for them.
+static bool pack_parts(PackedTile *to, const Piece *piece, const Group *group, bool left) {
+    if (group->parts == 1) {
         pack_piece(to, piece, left);
-        return false;
+        return group->looks && tile_is_special(piece->numbers, piece->stride);
     }
     TilePiece split[MOST_PARTS];
     const bool special = tile_split(split[0], split[1], piece->numbers, piece->stride);
@@ -163,7 +173,7 @@ static void pack(const Group *group, const GemmSource *source, int64_t lines, in
             else
                 call_for(&piece, next_but_some(&piece, step, steps));
             PackedTile *to = group->tiles + block * group->block_tiles + step * group->parts * 2;
-            if (pack_parts(to, &piece, group->parts, left))
+            if (pack_parts(to, &piece, group, left))
                 group->special[block] = true;
         }
 }
@@ -198,33 +208,21 @@ static void multiply_block(Tiles *tiles, const Workspace *space, const PackedTil
     tile_store(tiles, 3, space->sums[TILE_ROWS] + TILE_ROWS, row_bytes);
 }
 
-// C is far away as often as not: it is called for before it is written.
-static void call_for_result(const Gemm *block) {
-    const int64_t row = block->c.row_stride * gemm_bytes(block->c.format);
-    const char *c = block->c.data;
-    const int64_t last = block->columns * gemm_bytes(block->c.format) - 1;
-    for (int64_t i = 0; i < block->rows; i++, c += row) {
-        __builtin_prefetch(c, 1);
-        __builtin_prefetch(c + last, 1);
-    }
-}
-
 // What is packed, of which the first is at (row, column) of C.
 static void multiply_groups(const GemmWays *ways, Tiles *tiles, const Workspace *space,
                             const Gemm *gemm, int64_t row, int64_t column) {
     const Group *a = &space->a, *b = &space->b;
-    const bool split = a->parts * b->parts > 1;
     const GemmKernels *ending = ways->pairs ? ways->pairs : ways->plain; // rounds at once
     const int64_t rows = gemm_smaller(gemm_divide_up(gemm->rows - row, BLOCK), a->blocks);
     const int64_t columns = gemm_smaller(gemm_divide_up(gemm->columns - column, BLOCK), b->blocks);
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < columns; j++) {
             Gemm block = block_of(gemm, row + i * BLOCK, column + j * BLOCK);
-            if (split && (a->special[i] || b->special[j])) {
+            if (a->special[i] || b->special[j]) {
                 gemm_run_by(&(GemmWays){.plain = ways->plain}, &block, space->vectors);
                 continue;
             }
-            call_for_result(&block);
+            gemm_call_for_result(&block);
             multiply_block(tiles, space, (const PackedTile *)a->tiles + i * a->block_tiles,
                            a->parts, (const PackedTile *)b->tiles + j * b->block_tiles, b->parts);
             const GemmBlock end = gemm_end_of(&block);
@@ -243,15 +241,16 @@ static void multiply(const GemmWays *ways, const Gemm *gemm, void *workspace) {
     const Workspace space = lay_out(ways->plain, gemm, base);
     const GemmSource a = {gemm->a.data, gemm->a.format, gemm->a.row_stride, gemm->a.column_stride};
     const GemmSource b = {gemm->b.data, gemm->b.format, gemm->b.column_stride, gemm->b.row_stride};
-    const int64_t together = space.a.blocks * BLOCK, beside = space.b.blocks * BLOCK;
+    const int64_t rows_packed = space.a.blocks * BLOCK, columns_packed = space.b.blocks * BLOCK;
     Tiles tiles;
     tiles_begin(&tiles);
-    for (int64_t column = 0; column < gemm->columns; column += beside) {
+    for (int64_t column = 0; column < gemm->columns; column += columns_packed) {
         const GemmSource of_b = lines_from(&b, column);
-        pack(&space.b, &of_b, gemm_smaller(gemm->columns - column, beside), gemm->depth, false);
-        for (int64_t row = 0; row < gemm->rows; row += together) {
+        pack(&space.b, &of_b, gemm_smaller(gemm->columns - column, columns_packed), gemm->depth,
+             false);
+        for (int64_t row = 0; row < gemm->rows; row += rows_packed) {
             const GemmSource of_a = lines_from(&a, row);
-            pack(&space.a, &of_a, gemm_smaller(gemm->rows - row, together), gemm->depth, true);
+            pack(&space.a, &of_a, gemm_smaller(gemm->rows - row, rows_packed), gemm->depth, true);
             multiply_groups(ways, &tiles, &space, gemm, row, column);
         }
     }

@@ -2,8 +2,8 @@
 // they lie. For the files of this folder. Written in the compiler's own vectors where it can be, so
 // that nearly the same source packs for emulated tiles on any processor.
 //
-// A piece is TILE_LINES lines (rows of A, columns of B) of TILE_STEPS numbers of the depth, and
-// becomes two tiles of 16 lines. Those of the left factor have a line in each row; those of the
+// A piece is TILE_SIDE lines (rows of A, columns of B) of as many numbers of the depth, and becomes
+// two tiles of 16 lines. Those of the left factor have a line in each row; those of the
 // right one two neighbours of the depth in each, line by line.
 #pragma once
 
@@ -12,7 +12,7 @@
 #include "cpu/amx/tile.h"
 #include "number/inline.h"
 
-enum { TILE_SIDE = 32, TILE_STEPS = TILE_SIDE, TILE_LINES = TILE_SIDE };
+enum { TILE_SIDE = 32 };
 
 typedef uint32_t PackedTile[TILE_ROWS][TILE_ROWS]; // words of two bf16 numbers
 typedef uint16_t TilePiece[TILE_SIDE][TILE_SIDE];
@@ -55,7 +55,7 @@ static inline void tile_gather_(TileWords *to, const uint16_t *from, int64_t str
 
 // Lines whose depth is contiguous, `stride` numbers apart, as the left factor.
 static inline void tile_pack_lines(PackedTile to[2], const uint16_t *from, int64_t stride) {
-    for (int line = 0; line < TILE_LINES; line++)
+    for (int line = 0; line < TILE_SIDE; line++)
         memcpy(to[line / TILE_ROWS][line % TILE_ROWS], from + line * stride, TILE_ROW_BYTES);
 }
 
@@ -96,6 +96,21 @@ static inline void tile_turn(PackedTile to, const uint16_t *from, int64_t stride
         memcpy(to[k + 2], &turned2, sizeof turned2);
         memcpy(to[k + 3], &turned3, sizeof turned3);
     }
+}
+
+// Whether bf16 numbers of a piece are infinity or NaN.
+static inline bool tile_is_special(const uint16_t *from, int64_t stride) {
+    const uint16_t exponent = 0x7F80;
+    TileNumbers special = {0};
+    for (int i = 0; i < TILE_SIDE; i++) {
+        TileNumbers row;
+        memcpy(&row, from + i * stride, sizeof row);
+        special |= (TileNumbers)((row & exponent) == exponent);
+    }
+    uint16_t any = 0;
+    for (int i = 0; i < TILE_SIDE; i++)
+        any |= special[i];
+    return any != 0;
 }
 
 // ---- fp16 ---------------------------------------------------------------------------------------

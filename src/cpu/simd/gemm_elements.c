@@ -133,17 +133,6 @@ static size_t workspace_size(const GemmKernels *plain, const Gemm *gemm) {
     return lay_out(plain, &part, NULL).bytes + GEMM_CACHE_LINE;
 }
 
-// The sums end in memory that is far away as often as not.
-static void call_for(const Gemm *block) {
-    const int64_t row = block->c.row_stride * gemm_bytes(block->c.format);
-    const int64_t last = (block->columns - 1) * gemm_bytes(block->c.format);
-    const char *c = block->c.data;
-    for (int64_t i = 0; i < block->rows; i++, c += row) {
-        __builtin_prefetch(c, 1);
-        __builtin_prefetch(c + last, 1);
-    }
-}
-
 // Up to STRIP rows and a panel of columns, packed.
 static void multiply_strip(const GemmKernels *plain, const ElementsShape *shape,
                            const Workspace *space, const Gemm *gemm, int64_t row, int64_t column,
@@ -153,7 +142,7 @@ static void multiply_strip(const GemmKernels *plain, const ElementsShape *shape,
         const Gemm block =
             gemm_block_of(gemm, row, column, gemm_smaller(TILE_ROWS, end - row), PANEL);
         const GemmBlock ends = gemm_end_of(&block);
-        call_for(&block);
+        gemm_call_for_result(&block);
         if (shape->block == MOST_STEPS)
             multiply_long(a, b, shape->blocks, space->sums);
         else

@@ -1,5 +1,7 @@
 // cpu/simd/gemm_kernel.c: the inner loops of the matrix product: register tiles and what becomes of
 // their sums.
+#include <assert.h>
+
 #include "cpu/gemm_kernels.h"
 #include "cpu/simd/gemm_activation.h"
 #include "cpu/simd/gemm_pack.h"
@@ -387,6 +389,7 @@ static void finish_panel_bf16(const GemmBlock *block, int64_t column, const floa
 }
 
 static void finish_block(const GemmBlock *block, const float *sums, int64_t sums_row) {
+    assert(block->first && block->last && !block->partial);
     const bool simple = block->activation == GEMM_ACTIVATION_NONE;
     const bool of_bf16 = block->c_format == FORMAT_BF16 && !block->accumulate;
     Tile tile = {0};

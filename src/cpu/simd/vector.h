@@ -161,8 +161,8 @@ ALWAYS_INLINE Vector vector_of_fp16(const uint16_t *from) {
 #endif
 }
 
-// The processor's own instruction makes 0 of numbers below fp32's normal ones. Of those are none
-// among the sums that it gets: what else there is to round is not compiled for its level.
+// The processor's own instruction makes 0 of numbers below fp32's normal ones: it rounds sums of
+// pairs and of tiles, which may have none, and nothing else is compiled for its level.
 ALWAYS_INLINE void bf16_of_vector(uint16_t *to, Vector value) {
 #if defined(__AVX512BF16__)
     *(LooseHalves *)to = (Halves)_mm512_cvtneps_pbh((__m512)value);

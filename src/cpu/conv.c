@@ -85,8 +85,9 @@ static bool columns_pay_in_pairs(const ConvProblem *problem, ConvPass pass) {
            (is_strided(problem) || is_single(problem));
 }
 
-// Which way is the quickest of bf16 on tiles. The library is fast there where images are large; of
-// gradients of weights it is not, and oneDNN 2.6.3 writes those of single taps beyond its memory.
+// Which way is the quickest of bf16 on tiles. The library is fast there where images are large. Of
+// gradients of weights in bf16 it is not, and oneDNN 2.6.3 writes those of single taps beyond its
+// memory.
 static ConvWay way_on_tiles(const ConvProblem *problem, ConvPass pass) {
     const bool many = problem->channels >= SOME_CHANNELS;
     if (pass == CONV_BACKWARD_WEIGHT)

@@ -56,15 +56,15 @@ static void tiles_agree_with_double(void) {
 
 // The last part of a product is smaller than the others, and is cut into other groups.
 static void check_parts(RunFunction run) {
-    static const int64_t shapes[][3] = {{96, 1312, 64}, {1312, 96, 64}, {544, 32, 512}};
+    static const int64_t shapes[][3] = {{96, 1312, 64}, {288, 96, 64}, {544, 32, 512}};
     for (int turn = 0; turn < 9; turn++) {
         Case test = {.rows = shapes[turn % 3][0],
                      .columns = shapes[turn % 3][1],
                      .depth = shapes[turn % 3][2],
-                     .a = formats[1 + turn / 3 % 2],
+                     .a = formats[1 + turn % 2],
                      .b = FORMAT_BF16,
                      .c = FORMAT_FP32,
-                     .threads = 2 + turn % 3,
+                     .threads = 2 + turn / 3,
                      .products = 1};
         check_case(&test, run);
     }

@@ -67,7 +67,7 @@ static Group lay_out_group(Workspace *space, char *base, Format format, int64_t 
     const int64_t blocks = gemm_divide_up(lines, BLOCK);
     int64_t most = block_bytes ? most_bytes / block_bytes : blocks;
     most = most < 1 ? 1 : gemm_smaller(most, blocks);
-    group.blocks = most ? gemm_divide_up(blocks, gemm_divide_up(blocks, most)) : 0;
+    group.blocks = blocks ? gemm_divide_up(blocks, gemm_divide_up(blocks, most)) : 0;
     group.tiles = gemm_carve(base, &space->bytes, (size_t)(block_bytes * most));
     group.special = gemm_carve(base, &space->bytes, (size_t)most * sizeof(bool));
     return group;
@@ -184,6 +184,7 @@ static void pack(const Group *group, const GemmSource *source, int64_t lines, in
 static void multiply_block(Tiles *tiles, const Workspace *space, const PackedTile *a, int a_parts,
                            const PackedTile *b, int b_parts) {
     (void)tiles; // the real ones are not in memory
+    tiles_see_memory();
     tile_zero(tiles, 0);
     tile_zero(tiles, 1);
     tile_zero(tiles, 2);

@@ -5,6 +5,7 @@
 // TILE_EMULATED the same source runs anywhere in plain C, with what the instruction does to
 // subnormals (none enter, none leave), and TILE_NAME keeps its names apart from the real ones. Tile
 // numbers must be constants. The registers belong to the thread from tiles_begin to tiles_end.
+// After memory was written and before it is loaded, tiles_see_memory is called.
 #pragma once
 
 #include <stdint.h>
@@ -29,6 +30,8 @@ static inline void tiles_begin(Tiles *tiles) {
 static inline void tiles_end(Tiles *tiles) {
     memset(tiles, 0xFF, sizeof *tiles);
 }
+
+static inline void tiles_see_memory(void) {}
 
 static inline void tile_zero(Tiles *tiles, int tile) {
     memset(tiles->bytes[tile], 0, TILE_BYTES);
@@ -96,6 +99,11 @@ static inline void tiles_begin(Tiles *tiles) {
 static inline void tiles_end(Tiles *tiles) {
     (void)tiles;
     _tile_release();
+}
+
+// What is loaded has been written: the compiler does not know that loading reads memory.
+static inline void tiles_see_memory(void) {
+    __asm__ volatile("" : : : "memory");
 }
 
 #define tile_zero(tiles, tile)                  _tile_zero(tile)

@@ -13,8 +13,8 @@ enum {
     A_GROUP_BYTES = 16 << 10,
     B_GROUP_BYTES = 40 << 10,
 #else
-    A_GROUP_BYTES = 256 << 10,
-    B_GROUP_BYTES = 1280 << 10,
+    A_GROUP_BYTES = 128 << 10,
+    B_GROUP_BYTES = 1024 << 10,
 #endif
     // Lines are more streams than the processor follows by itself: they are called for so many
     // steps ahead.
@@ -36,7 +36,7 @@ typedef struct Group {
 typedef struct Workspace {
     float (*sums)[BLOCK]; // of one block of C
     Group a, b;
-    void *vectors; // for the vector kernels
+    void *vectors; // for the vector kernels, where groups look
     int64_t steps; // of the depth
     size_t bytes;
 } Workspace;
@@ -81,8 +81,9 @@ static Workspace lay_out(const GemmKernels *plain, const Gemm *gemm, char *base)
     space.a = lay_out_group(&space, base, gemm->a.format, gemm->rows, A_GROUP_BYTES);
     space.b = lay_out_group(&space, base, gemm->b.format, gemm->columns, B_GROUP_BYTES);
     space.a.looks = space.b.looks = space.a.parts * space.b.parts > 1;
-    space.vectors =
-        gemm_carve(base, &space.bytes, gemm_workspace_size_by(&(GemmWays){.plain = plain}, &block));
+    if (space.a.looks)
+        space.vectors = gemm_carve(base, &space.bytes,
+                                   gemm_workspace_size_by(&(GemmWays){.plain = plain}, &block));
     return space;
 }
 
@@ -117,11 +118,11 @@ static void pack_piece(PackedTile to[2], const Piece *piece, bool left) {
     }
 }
 
-// True when it holds infinity or NaN, where the group looks for them.
+// True when it holds infinity or NaN, where numbers have parts.
 static bool pack_parts(PackedTile *to, const Piece *piece, const Group *group, bool left) {
     if (group->parts == 1) {
         pack_piece(to, piece, left);
-        return group->looks && tile_is_special(piece->numbers, piece->stride);
+        return false;
     }
     TilePiece split[MOST_PARTS];
     const bool special = tile_split(split[0], split[1], piece->numbers, piece->stride);
@@ -150,6 +151,21 @@ static int64_t next_but_some(const Piece *piece, int64_t step, int64_t steps) {
     if (piece->by_steps)
         return STEP * piece->stride;
     return step + AHEAD < steps ? AHEAD * STEP : BLOCK * piece->stride + (AHEAD - steps) * STEP;
+}
+
+// The same of numbers without parts, beside a factor that has them, which is rare: in a loop of its
+// own, as it would hold up the packing of all others.
+static void look_for_special(const Group *group, const GemmSource *source, int64_t lines,
+                             int64_t depth) {
+    enum { EXPONENT = 0x7F80 };
+    if (!group->looks || group->parts > 1)
+        return;
+    for (int64_t line = 0; line < lines; line++)
+        for (int64_t k = 0; k < depth; k++) {
+            const uint16_t number = *(const uint16_t *)gemm_source_at(source, line, k);
+            if ((number & EXPONENT) == EXPONENT)
+                group->special[line / BLOCK] = true;
+        }
 }
 
 // The first `lines` lines of the source; pieces follow each other as they do in memory.
@@ -247,11 +263,14 @@ static void multiply(const GemmWays *ways, const Gemm *gemm, void *workspace) {
     tiles_begin(&tiles);
     for (int64_t column = 0; column < gemm->columns; column += columns_packed) {
         const GemmSource of_b = lines_from(&b, column);
-        pack(&space.b, &of_b, gemm_smaller(gemm->columns - column, columns_packed), gemm->depth,
-             false);
+        const int64_t columns = gemm_smaller(gemm->columns - column, columns_packed);
+        pack(&space.b, &of_b, columns, gemm->depth, false);
+        look_for_special(&space.b, &of_b, columns, gemm->depth);
         for (int64_t row = 0; row < gemm->rows; row += rows_packed) {
             const GemmSource of_a = lines_from(&a, row);
-            pack(&space.a, &of_a, gemm_smaller(gemm->rows - row, rows_packed), gemm->depth, true);
+            const int64_t rows = gemm_smaller(gemm->rows - row, rows_packed);
+            pack(&space.a, &of_a, rows, gemm->depth, true);
+            look_for_special(&space.a, &of_a, rows, gemm->depth);
             multiply_groups(ways, &tiles, &space, gemm, row, column);
         }
     }

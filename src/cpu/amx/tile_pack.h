@@ -98,21 +98,6 @@ static inline void tile_turn(PackedTile to, const uint16_t *from, int64_t stride
     }
 }
 
-// Whether bf16 numbers of a piece are infinity or NaN.
-static inline bool tile_is_special(const uint16_t *from, int64_t stride) {
-    const uint16_t exponent = 0x7F80;
-    TileNumbers special = {0};
-    for (int i = 0; i < TILE_SIDE; i++) {
-        TileNumbers row;
-        memcpy(&row, from + i * stride, sizeof row);
-        special |= (TileNumbers)((row & exponent) == exponent);
-    }
-    uint16_t any = 0;
-    for (int i = 0; i < TILE_SIDE; i++)
-        any |= special[i];
-    return any != 0;
-}
-
 // ---- fp16 ---------------------------------------------------------------------------------------
 
 // A row of 32 fp16 numbers. The upper half of an fp32 number is a bf16 number; of an fp16 number it

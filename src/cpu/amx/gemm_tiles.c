@@ -7,19 +7,17 @@ enum {
     STEP = TILE_SIDE,  // of the depth: one tile multiplication
     BLOCK = TILE_SIDE, // rows and columns of C at a time: two by two tiles
     MOST_PARTS = 2,    // bf16 numbers that make one number
-// Packed rows and columns, where one block is not more, that stay in the second-level cache
-// while they meet. On emulated tiles few, so that tests meet several groups.
-#ifdef TILE_EMULATED
-    A_GROUP_BYTES = 16 << 10,
-    B_GROUP_BYTES = 40 << 10,
-#else
-    A_GROUP_BYTES = 128 << 10,
-    B_GROUP_BYTES = 1024 << 10,
-#endif
     // Lines are more streams than the processor follows by itself: they are called for so many
     // steps ahead.
     AHEAD = 8,
 };
+// Packed rows and columns, where one block is not more, that stay in the second-level cache while
+// they meet. On emulated tiles few, so that tests meet several groups.
+#ifdef TILE_EMULATED
+enum { A_GROUP_BYTES = 16 << 10, B_GROUP_BYTES = 40 << 10 };
+#else
+enum { A_GROUP_BYTES = 128 << 10, B_GROUP_BYTES = 1024 << 10 };
+#endif
 // Smaller products are faster on vectors; splitting costs more than using.
 static const int64_t LEAST_SIDE = 32, LEAST_WORK_BF16 = 1 << 19, LEAST_WORK_FP16 = 1 << 21;
 
@@ -153,8 +151,8 @@ static int64_t next_but_some(const Piece *piece, int64_t step, int64_t steps) {
     return step + AHEAD < steps ? AHEAD * STEP : BLOCK * piece->stride + (AHEAD - steps) * STEP;
 }
 
-// The same of numbers without parts, beside a factor that has them, which is rare: in a loop of its
-// own, as it would hold up the packing of all others.
+// Which blocks of numbers without parts hold infinity or NaN, beside a factor that has parts. That
+// is rare: a loop of its own, as within packing it would hold up all others.
 static void look_for_special(const Group *group, const GemmSource *source, int64_t lines,
                              int64_t depth) {
     enum { EXPONENT = 0x7F80 };

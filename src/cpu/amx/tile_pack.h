@@ -3,8 +3,8 @@
 // that nearly the same source packs for emulated tiles on any processor.
 //
 // A piece is TILE_SIDE lines (rows of A, columns of B) of as many numbers of the depth, and becomes
-// two tiles of 16 lines. Those of the left factor have a line in each row; those of the
-// right one two neighbours of the depth in each, line by line.
+// two tiles of 16 lines. Those of the left factor have a line in each row; those of the right one
+// two neighbours of the depth in each, line by line.
 #pragma once
 
 #include <string.h>
@@ -131,8 +131,8 @@ static inline bool tile_split_row_(uint16_t *high, uint16_t *rest, const uint16_
 #endif
 }
 
-// Rows of fp16 numbers, `stride` numbers apart, to two of bf16 numbers, of which each is the sum;
-// true where a number is infinity or NaN, which they are not.
+// Rows of fp16 numbers, `stride` numbers apart: each number to the two of bf16 whose sum it is.
+// True where one is infinity or NaN, which is no such sum.
 static inline bool tile_split(TilePiece high, TilePiece rest, const uint16_t *from,
                               int64_t stride) {
     bool special = false;

@@ -160,7 +160,7 @@ static void tell_begun_here(Phrase *text, const RunState *state, const Divergenc
     phrase_add(text, "%s with %s change: ", before > 0 ? " before it" : "",
                parent_did ? "another" : "one");
     add_changes(text, run, divergence);
-    if (!is_changed || past->parent_step >= run->step)
+    if (!is_changed || parent_did || past->parent_step >= run->step)
         return;
     phrase_add(text, "; ");
     add_parent(text, run);

@@ -2,6 +2,7 @@
 // the scale, commands and their effect, diagnoses, messages of the script, checkpoints.
 #pragma once
 
+#include "store/record.h"
 #include "store/store.h"
 
 typedef enum EventKind {
@@ -29,7 +30,7 @@ const char *event_kind_name(EventKind kind);
 // own nobody knows what they computed in.
 #define EVENT_FORMATS_CHANGED "precision changed after step "
 
-enum { EVENT_TEXT_SIZE = ERROR_TEXT_SIZE + 128, EVENT_LAYER_SIZE = 64 };
+enum { EVENT_TEXT_SIZE = RECORD_DIAGNOSIS_SIZE, EVENT_LAYER_SIZE = 64 }; // errors are shorter
 
 typedef struct Event {
     int64_t id; // rising within a run

@@ -34,7 +34,7 @@ static inline bool run_status_goes_on(RunStatus status) {
 enum {
     RECORD_NAME_SIZE = 64,
     RECORD_TEXT_SIZE = 256,
-    RECORD_DIAGNOSIS_SIZE = 512,
+    RECORD_DIAGNOSIS_SIZE = 1024,
     RECORD_PRECISION_SIZE = 64
 };
 

@@ -64,6 +64,49 @@ static void what_is_advised_may_help(void) {
     }
 }
 
+// A fork of a run with the longest name, by the longest change. Its parent left its course by
+// itself and ended; or it ended before, and nobody knows.
+static void of_a_fork_all_is_told_to_the_end(void) {
+    static const char name[] = "a-name-of-as-many-letters-as-a-name-of-a-run-has-room-for-62-63";
+    static const struct {
+        int64_t diverged;
+        const char *middle, *end;
+    } cases[] = {
+        {152,
+         "; run 123456789, that it was forked from at step 20, left 19 steps earlier without "
+         "--recipe backward=bf16",
+         "a lower rate (try one at a time, in this order)"},
+        {0, ": `mpbench fork a-name",
+         "; run 123456789, that it was forked from at step 20, ended at step 153, and does not "
+         "tell whether --recipe backward=bf16,scales=floor,norms=scaled --layer block1.norm=bf16 "
+         "--set lr=0.00600001 did it"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        RunPast past = {.ancestors = {{.run = 123456789, .until = 1000}},
+                        .count = 1,
+                        .change = "--recipe backward=bf16,scales=floor,norms=scaled --layer "
+                                  "block1.norm=bf16 --set lr=0.00600001",
+                        .parent_step = 153,
+                        .parent_diverged = cases[i].diverged};
+        model_must(strlen(name) == RUN_NAME_SIZE - 1 &&
+                   model_open(&(RunOptions){.device = "ref",
+                                            .seed = 1,
+                                            .precision = "mxfp4",
+                                            .recipe = "norms=scaled",
+                                            .name = name,
+                                            .past = &past}) &&
+                   run_configure(model.run, "tiny", "fp32", NULL, 0, &error) && model_build());
+        model.run->forked_at = 20;
+        train(150, 0.1);
+        train(21, 2);
+        const char *text = told() ? told()->text : "";
+        const size_t length = strlen(text), end = strlen(cases[i].end);
+        CHECK_CONTAINS(text, cases[i].middle);
+        CHECK_TEXT(text + (length > end ? length - end : 0), cases[i].end);
+        model_close();
+    }
+}
+
 static void a_spike_that_passes_is_not_told(void) {
     begin();
     train(150, 0.1);
@@ -177,6 +220,7 @@ int main(void) {
     RUN_TEST(losses_that_change_their_sign_are_not_told);
     RUN_TEST(a_loss_that_stays_far_above_its_course_is_told);
     RUN_TEST(what_is_advised_may_help);
+    RUN_TEST(of_a_fork_all_is_told_to_the_end);
     RUN_TEST(a_spike_that_passes_is_not_told);
     RUN_TEST(a_loss_that_rises_slowly_is_not_told);
     return test_end();

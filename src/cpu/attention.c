@@ -60,6 +60,7 @@ static Gemm product(const Attention *attention, int64_t rows, int64_t columns, i
                   .b = b,
                   .alpha = 1,
                   .pairs = cpu_has_pairs(attention->device),
+                  .halves = true, // 16 digits of a share, or of a score's gradient, are enough
                   .threads = 1};
 }
 

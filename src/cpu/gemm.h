@@ -5,14 +5,16 @@
 // over fp32, bf16 and fp16 in any mixture and any strides, summed in fp32, rounded once to the
 // format of C. Where `pairs` allows it, a product of two bf16 operands takes the processor's own
 // instruction for pairs of them: numbers and sums below fp32's normal ones are 0 there, and the two
-// products of a pair may be summed before they meet the rest. Operands of which `blocks` says what
-// they are made of, which is believed, may be multiplied as whole numbers of 8 bits.
+// products of a pair may be summed before they meet the rest. Where `halves` allows it and B is
+// bf16, numbers of an A in fp32 may be taken for two of bf16, with 16 of their digits. Operands of
+// which `blocks` says what they are made of, which is believed, may be multiplied as whole numbers
+// of 8 bits.
 //
 // The caller owns all memory, the workspace included; nothing here allocates, keeps state or fails:
 // a wrong format or a negative size is a programmer's error and asserted. Any thread may call it;
 // up to `threads` OpenMP threads work, and only where the product is worth waking them. How the sum
 // is ordered depends on the shape, never on the threads: the same input gives the same bits for the
-// same `pairs` and `blocks`.
+// same `pairs`, `halves` and `blocks`.
 #pragma once
 
 #include <stdbool.h>
@@ -64,6 +66,7 @@ typedef struct Gemm {
     GemmActivation activation;
     NumberBlocks blocks; // what the numbers of both operands are worth, where that is known
     bool pairs;          // see above; a processor without the instruction does not mind
+    bool halves;         // fp32 of A counts with 16 of its digits, where B is bf16
     int threads;         // at most so many; 1 never enters OpenMP
     Summing sums;        // products.h's affair: here sums are fp32's
 } Gemm;

@@ -121,6 +121,7 @@ typedef struct Case {
     Format a, b, c;
     Layout a_layout, b_layout;
     bool gap, accumulate, bias;
+    bool halves; // 16 digits of an fp32 A suffice beside bf16
     GemmActivation activation;
     int threads;
     int64_t products;
@@ -195,6 +196,7 @@ static inline void add_factors(Trial *trial) {
                          .activation = test->activation,
                          .blocks = test->blocks,
                          .pairs = true, // where the ways have them
+                         .halves = test->halves,
                          .threads = test->threads};
     trial->gemm.a = new_operand(trial->a, test->rows, test->depth, test->a, test->a_layout,
                                 test->gap, test->products);
@@ -252,8 +254,9 @@ static inline double expected_of(const Trial *trial, int64_t p, int64_t i, int64
     sum += bias;
     size += fabs(old) + fabs(bias);
     const double expected = activated(sum, test->activation);
+    const bool halves = test->halves && test->a == FORMAT_FP32 && test->b == FORMAT_BF16;
     *bound = unit_of(test->c) * 1.001 * fabs(expected) + 0x1p-25 +
-             (double)(test->depth + 4) * UNIT_FP32 * size +
+             ((double)(test->depth + 4) * UNIT_FP32 + (halves ? 0x1p-17 : 0)) * size +
              (test->activation > GEMM_ACTIVATION_RELU ? 2e-7 : 0);
     if (!test->whole_numbers)
         return expected;
@@ -329,6 +332,7 @@ static inline void check_formats_and_layouts(RunFunction run) {
                          .gap = turn % 2,
                          .accumulate = turn % 3 == 1,
                          .bias = turn % 5 < 3,
+                         .halves = turn % 4 < 3,
                          .activation = (GemmActivation)(turn % 4),
                          .threads = 1 + turn % 2,
                          .products = 1};
@@ -347,6 +351,7 @@ static inline void check_whole_numbers(RunFunction run) {
                      .a_layout = (Layout)(turn % 2),
                      .b_layout = (Layout)(turn / 2 % 2),
                      .bias = true,
+                     .halves = true,
                      .threads = 1,
                      .products = 1,
                      .whole_numbers = true};
@@ -390,8 +395,13 @@ static inline void check_classes(RunFunction run) {
         b[41 * N + 9] = 0; // infinity times zero is NaN in one element, if K = 41 met it
         a[60 * K + 41] = INFINITY;
         const Format a_format = formats[turn % 3], b_format = formats[(turn + turn / 3) % 3];
-        Gemm gemm = {
-            .rows = M, .columns = N, .depth = K, .batch = {1, 1}, .alpha = 1, .threads = 1};
+        Gemm gemm = {.rows = M,
+                     .columns = N,
+                     .depth = K,
+                     .batch = {1, 1},
+                     .alpha = 1,
+                     .halves = true,
+                     .threads = 1};
         gemm.a = new_operand(a, M, K, a_format, (Layout)(turn % 2), false, 1);
         gemm.b = new_operand(b, K, N, b_format, (Layout)(turn / 3 % 2), false, 1);
         gemm.activation = turn % 2 ? GEMM_ACTIVATION_RELU : GEMM_ACTIVATION_NONE;

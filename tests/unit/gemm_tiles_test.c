@@ -6,7 +6,8 @@
 #include "cpu/amx/gemm_tiles.c"
 
 static bool any_low_format(const Gemm *gemm) {
-    return gemm->a.format != FORMAT_FP32 && gemm->b.format != FORMAT_FP32;
+    const bool halves = gemm->halves && gemm->b.format == FORMAT_BF16;
+    return (gemm->a.format != FORMAT_FP32 || halves) && gemm->b.format != FORMAT_FP32;
 }
 
 // This processor's own, or NULL.
@@ -32,12 +33,14 @@ static void on_all_tiles(void (*body)(RunFunction run)) {
 
 static void check_tiles_large(RunFunction run) {
     static const int64_t shapes[][3] = {{70, 100, 600}, {33, 1000, 64}, {100, 65, 33}};
-    for (int turn = 0; turn < 12; turn++) {
+    for (int turn = 0; turn < 18; turn++) {
+        const bool halves = turn >= 12;
         Case test = {.rows = shapes[turn % 3][0],
                      .columns = shapes[turn % 3][1],
                      .depth = shapes[turn % 3][2],
-                     .a = formats[1 + turn % 2],
-                     .b = formats[1 + turn / 2 % 2],
+                     .a = halves ? FORMAT_FP32 : formats[1 + turn % 2],
+                     .b = halves ? FORMAT_BF16 : formats[1 + turn / 2 % 2],
+                     .halves = halves,
                      .c = formats[turn % 3],
                      .a_layout = (Layout)(turn % 2),
                      .b_layout = (Layout)(turn / 3 % 2),
@@ -128,13 +131,20 @@ static void splitting_loses_nothing(void) {
         check_splitting(tiles_here());
 }
 
-static void small_products_and_fp32_stay_on_vectors(void) {
+static void small_products_and_whole_fp32_stay_on_vectors(void) {
     Gemm gemm = {.rows = 32, .columns = 64, .depth = 128};
     gemm.a.format = gemm.b.format = FORMAT_FP16;
     CHECK(!gemm_tiles_emulated.suits(&gemm));
     gemm.rows = 2048;
     CHECK(gemm_tiles_emulated.suits(&gemm));
     gemm.b.format = FORMAT_FP32;
+    CHECK(!gemm_tiles_emulated.suits(&gemm));
+    gemm.a.format = FORMAT_FP32;
+    gemm.b.format = FORMAT_BF16;
+    CHECK(!gemm_tiles_emulated.suits(&gemm));
+    gemm.halves = true;
+    CHECK(gemm_tiles_emulated.suits(&gemm));
+    gemm.b.format = FORMAT_FP16;
     CHECK(!gemm_tiles_emulated.suits(&gemm));
 }
 
@@ -181,7 +191,7 @@ int main(void) {
     RUN_TEST(tiles_are_exact_on_small_whole_numbers);
     RUN_TEST(tiles_keep_the_class_of_infinity_and_nan);
     RUN_TEST(splitting_loses_nothing);
-    RUN_TEST(small_products_and_fp32_stay_on_vectors);
+    RUN_TEST(small_products_and_whole_fp32_stay_on_vectors);
     RUN_TEST(the_same_bits_for_any_number_of_threads);
     return test_end();
 }

@@ -24,6 +24,7 @@ static const int64_t LEAST_SIDE = 32, LEAST_WORK_BF16 = 1 << 19, LEAST_WORK_FP16
 // Some blocks of lines (rows of A, columns of B) of an operand, packed: of each step of a block,
 // and each part of its numbers, two tiles.
 typedef struct Group {
+    Format format; // of its numbers, where they lie
     int parts;
     int64_t blocks, block_tiles; // at most; and of each
     PackedTile *tiles;
@@ -40,11 +41,12 @@ typedef struct Workspace {
 } Workspace;
 
 static int parts_of(Format format) {
-    return format == FORMAT_FP16 ? 2 : 1;
+    return format == FORMAT_BF16 ? 1 : 2;
 }
 
 static bool suits(const Gemm *gemm) {
-    if (gemm->a.format == FORMAT_FP32 || gemm->b.format == FORMAT_FP32)
+    const bool halves = gemm->halves && gemm->b.format == FORMAT_BF16;
+    if ((gemm->a.format == FORMAT_FP32 && !halves) || gemm->b.format == FORMAT_FP32)
         return false;
     bool split = gemm->a.format == FORMAT_FP16 || gemm->b.format == FORMAT_FP16;
     double work = (double)gemm->rows * (double)gemm->columns * (double)gemm->depth;
@@ -59,7 +61,7 @@ static Gemm block_of(const Gemm *gemm, int64_t row, int64_t column) {
 // As many blocks as fit, in groups that are alike. Of fewer lines no more memory is taken.
 static Group lay_out_group(Workspace *space, char *base, Format format, int64_t lines,
                            int64_t most_bytes) {
-    Group group = {.parts = parts_of(format)};
+    Group group = {.format = format, .parts = parts_of(format)};
     group.block_tiles = space->steps * group.parts * 2;
     const int64_t block_bytes = group.block_tiles * (int64_t)sizeof(PackedTile);
     const int64_t blocks = gemm_divide_up(lines, BLOCK);
@@ -94,10 +96,15 @@ static size_t workspace_size(const GemmKernels *plain, const Gemm *gemm) {
 // Numbers of some lines and steps: rows of them, `stride` apart, each of a step of the depth where
 // lines lie side by side, of a line otherwise.
 typedef struct Piece {
-    const uint16_t *numbers;
+    const void *numbers;
     int64_t stride;
     bool by_steps;
 } Piece;
+
+typedef union Filled {
+    uint16_t halves[TILE_SIDE * TILE_SIDE];
+    GemmWord words[TILE_SIDE * TILE_SIDE];
+} Filled;
 
 static void pack_piece(PackedTile to[2], const Piece *piece, bool left) {
     const uint16_t *from = piece->numbers;
@@ -123,25 +130,35 @@ static bool pack_parts(PackedTile *to, const Piece *piece, const Group *group, b
         return false;
     }
     TilePiece split[MOST_PARTS];
-    const bool special = tile_split(split[0], split[1], piece->numbers, piece->stride);
+    const bool special = group->format == FORMAT_FP32
+                             ? tile_halve(split[0], split[1], piece->numbers, piece->stride)
+                             : tile_split(split[0], split[1], piece->numbers, piece->stride);
     for (int i = 0; i < MOST_PARTS; i++)
         pack_piece(to + 2 * i, &(Piece){split[i][0], TILE_SIDE, piece->by_steps}, left);
     return special;
 }
 
-// One that is not whole, or lies scattered: copied line by line, and filled up with 0.
-static Piece fill_up(TilePiece to, const GemmSource *source, int64_t line, int64_t step,
+// One that is not whole, or lies scattered: copied number by number, and filled up with 0.
+static Piece fill_up(Filled *to, const GemmSource *source, int64_t line, int64_t step,
                      int64_t lines, int64_t steps) {
-    memset(to, 0, sizeof(TilePiece));
+    memset(to, 0, sizeof *to);
     for (int64_t i = 0; i < lines; i++)
-        for (int64_t k = 0; k < steps; k++)
-            to[i][k] = *(const uint16_t *)gemm_source_at(source, line + i, step + k);
-    return (Piece){to[0], TILE_SIDE, false};
+        for (int64_t k = 0; k < steps; k++) {
+            const void *number = gemm_source_at(source, line + i, step + k);
+            if (source->format == FORMAT_FP32)
+                to->words[i * TILE_SIDE + k] = *(const GemmWord *)number;
+            else
+                to->halves[i * TILE_SIDE + k] = *(const uint16_t *)number;
+        }
+    return (Piece){to, TILE_SIDE, false};
 }
 
-static void call_for(const Piece *piece, int64_t ahead) {
-    for (int i = 0; i < TILE_SIDE; i++)
-        __builtin_prefetch(piece->numbers + i * piece->stride + ahead);
+static void call_for(const Piece *piece, Format format, int64_t ahead) {
+    const int64_t bytes = gemm_bytes(format), row = TILE_SIDE * bytes;
+    const char *numbers = (const char *)piece->numbers + ahead * bytes;
+    for (int i = 0; i < TILE_SIDE; i++, numbers += piece->stride * bytes)
+        for (int64_t at = 0; at < row; at += GEMM_CACHE_LINE)
+            __builtin_prefetch(numbers + at);
 }
 
 // How far ahead of a whole piece lies what is packed after it, by some steps.
@@ -151,17 +168,29 @@ static int64_t next_but_some(const Piece *piece, int64_t step, int64_t steps) {
     return step + AHEAD < steps ? AHEAD * STEP : BLOCK * piece->stride + (AHEAD - steps) * STEP;
 }
 
+static bool is_special_in(const uint16_t *numbers, int64_t count) {
+    enum { INFINITE = 0x7F80, SIGN = 0x8000 };
+    uint16_t largest = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const uint16_t magnitude = (uint16_t)(numbers[i] & ~SIGN);
+        largest = magnitude > largest ? magnitude : largest;
+    }
+    return largest >= INFINITE;
+}
+
 // Which blocks of numbers without parts hold infinity or NaN, beside a factor that has parts. That
 // is rare: a loop of its own, as within packing it would hold up all others.
 static void look_for_special(const Group *group, const GemmSource *source, int64_t lines,
                              int64_t depth) {
-    enum { EXPONENT = 0x7F80 };
     if (!group->looks || group->parts > 1)
         return;
-    for (int64_t line = 0; line < lines; line++)
-        for (int64_t k = 0; k < depth; k++) {
-            const uint16_t number = *(const uint16_t *)gemm_source_at(source, line, k);
-            if ((number & EXPONENT) == EXPONENT)
+    const bool by_steps = source->line_stride == 1;
+    const int64_t at_once = by_steps ? BLOCK : 1;
+    const int64_t steps = by_steps || source->step_stride != 1 ? 1 : depth;
+    for (int64_t line = 0; line < lines; line += at_once)
+        for (int64_t k = 0; k < depth; k += steps) {
+            const int64_t count = by_steps ? gemm_smaller(lines - line, BLOCK) : steps;
+            if (is_special_in(gemm_source_at(source, line, k), count))
                 group->special[line / BLOCK] = true;
         }
 }
@@ -179,13 +208,13 @@ static void pack(const Group *group, const GemmSource *source, int64_t lines, in
         for (int64_t j = 0; j < inner; j++) {
             const int64_t block = by_steps ? j : i, step = by_steps ? i : j;
             const int64_t line = block * BLOCK, at = step * STEP;
-            TilePiece filled;
+            Filled filled;
             Piece piece = {gemm_source_at(source, line, at), stride, by_steps};
             if (scattered || line + BLOCK > lines || at + STEP > depth)
-                piece = fill_up(filled, source, line, at, gemm_smaller(lines - line, BLOCK),
+                piece = fill_up(&filled, source, line, at, gemm_smaller(lines - line, BLOCK),
                                 gemm_smaller(depth - at, STEP));
             else
-                call_for(&piece, next_but_some(&piece, step, steps));
+                call_for(&piece, source->format, next_but_some(&piece, step, steps));
             PackedTile *to = group->tiles + block * group->block_tiles + step * group->parts * 2;
             if (pack_parts(to, &piece, group, left))
                 group->special[block] = true;

@@ -98,7 +98,7 @@ static inline void tile_turn(PackedTile to, const uint16_t *from, int64_t stride
     }
 }
 
-// ---- fp16 ---------------------------------------------------------------------------------------
+// ---- numbers in parts ---------------------------------------------------------------------------
 
 // A row of 32 fp16 numbers. The upper half of an fp32 number is a bf16 number; of an fp16 number it
 // has all but the last three digits, and those are the rest, exactly.
@@ -138,5 +138,41 @@ static inline bool tile_split(TilePiece high, TilePiece rest, const uint16_t *fr
     bool special = false;
     for (int i = 0; i < TILE_SIDE; i++)
         special |= tile_split_row_(high[i], rest[i], from + i * stride);
+    return special;
+}
+
+// A row of 32 fp32 numbers: the bf16 number nearest to each, and the one nearest to what is left.
+static inline bool tile_halve_row_(uint16_t *high, uint16_t *rest, const float *from) {
+#ifdef TILE_EMULATED
+    bool special = false;
+    for (int i = 0; i < TILE_SIDE; i++) {
+        high[i] = number_fp32_to_bf16(from[i]);
+        rest[i] = number_fp32_to_bf16(from[i] - number_bf16_to_fp32(high[i]));
+        special = special || (high[i] & 0x7F80) == 0x7F80;
+    }
+    return special;
+#else
+    const __m512 values[2] = {_mm512_loadu_ps(from), _mm512_loadu_ps(from + TILE_ROWS)};
+    const TileNumbers nearest = (TileNumbers)_mm512_cvtne2ps_pbh(values[1], values[0]);
+    const __m512i numbers = (__m512i)nearest, most = _mm512_set1_epi16(0x7F80);
+    __m512 rests[2];
+    for (int i = 0; i < 2; i++) {
+        const __m256i half =
+            i ? _mm512_extracti64x4_epi64(numbers, 1) : _mm512_castsi512_si256(numbers);
+        const __m512i wide = _mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16);
+        rests[i] = _mm512_sub_ps(values[i], _mm512_castsi512_ps(wide));
+    }
+    _mm512_storeu_si512(high, numbers);
+    _mm512_storeu_si512(rest, (__m512i)_mm512_cvtne2ps_pbh(rests[1], rests[0]));
+    return _mm512_cmpeq_epi16_mask(_mm512_and_si512(numbers, most), most) != 0;
+#endif
+}
+
+// Rows of fp32 numbers, `stride` numbers apart: each to two of bf16, whose sum has 16 of its digits
+// or more. True where one is infinity or NaN, or becomes it.
+static inline bool tile_halve(TilePiece high, TilePiece rest, const float *from, int64_t stride) {
+    bool special = false;
+    for (int i = 0; i < TILE_SIDE; i++)
+        special |= tile_halve_row_(high[i], rest[i], from + i * stride);
     return special;
 }

@@ -279,7 +279,8 @@ static void multiply_columns(const Part *part, int64_t column, int64_t columns, 
                        .c_row = gemm->c.row_stride,
                        .accumulate = gemm->accumulate,
                        .bias_format = gemm->bias_format,
-                       .activation = gemm->activation};
+                       .activation = gemm->activation,
+                       .largest = gemm->largest};
     for (int64_t row = 0; row < part->rows; row += plan->row_block) {
         block.rows = gemm_smaller(part->rows - row, plan->row_block);
         provide_a(part, &block, part->first_row + row, step, depth);
@@ -332,10 +333,29 @@ static void multiply_part_by_way(const Part *part, void *workspace) {
     part->plan->way->multiply(part->plan->ways, &gemm, workspace);
 }
 
+// Beside other threads.
+static void raise_largest(uint32_t *largest, const uint32_t own[GEMM_LANES]) {
+    for (int i = 0; i < GEMM_LANES; i++) {
+        uint32_t before = __atomic_load_n(&largest[i], __ATOMIC_RELAXED);
+        while (own[i] > before && !__atomic_compare_exchange_n(&largest[i], &before, own[i], true,
+                                                               __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+            continue;
+    }
+}
+
 // The parts of all products in order, dealt out evenly; thread `index` of `count` does its share.
-static void multiply_share(const Gemm *gemm, const Plan *plan, char *workspace, int index,
+static void multiply_share(const Gemm *asked, const Plan *plan, char *workspace, int index,
                            int count) {
     char *own = workspace + plan->bytes * (size_t)index;
+    uint32_t largest[GEMM_LANES] = {0};
+    const bool raises = asked->largest && count > 1;
+    Gemm share;
+    const Gemm *gemm = asked;
+    if (raises) {
+        share = *asked;
+        share.largest = largest;
+        gemm = &share;
+    }
     Part part = {.gemm = gemm, .plan = plan};
     part.packed_a = (GemmWord *)(void *)own;
     part.packed_b = (GemmWord *)(void *)(own + plan->a_bytes);
@@ -365,6 +385,8 @@ static void multiply_share(const Gemm *gemm, const Plan *plan, char *workspace, 
                 multiply_part(&part);
         }
     }
+    if (raises)
+        raise_largest(asked->largest, largest);
 }
 
 size_t gemm_workspace_size_by(const GemmWays *ways, const Gemm *gemm) {

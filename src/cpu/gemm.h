@@ -37,6 +37,10 @@ typedef enum GemmActivation {
 // heads in place. Each operand says how far apart two neighbours lie in each.
 enum { GEMM_BATCH_DIMS = 2 };
 
+// How large C is: the largest of so many numbers is, in the end, the largest magnitude in C before
+// it is rounded to the format of C, as the bits of fp32. NaN has more of them than infinity.
+enum { GEMM_LANES = 16 };
+
 // Strides count elements. B transposed, as in the weights [out, in] of a linear layer, is the same
 // memory with row_stride 1 and column_stride `in`.
 typedef struct GemmOperand {
@@ -67,6 +71,7 @@ typedef struct Gemm {
     NumberBlocks blocks; // what the numbers of both operands are worth, where that is known
     bool pairs;          // see above; a processor without the instruction does not mind
     bool halves;         // fp32 of A counts with 16 of its digits, where B is bf16
+    uint32_t *largest;   // GEMM_LANES numbers that are raised, or NULL
     int threads;         // at most so many; 1 never enters OpenMP
     Summing sums;        // products.h's affair: here sums are fp32's
 } Gemm;

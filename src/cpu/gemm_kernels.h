@@ -45,6 +45,7 @@ typedef struct GemmBlock {
     const void *bias; // of these columns, or NULL
     Format bias_format;
     GemmActivation activation;
+    uint32_t *largest; // as Gemm's, of one thread alone
 } GemmBlock;
 
 // A matrix to pack, seen as lines (rows of A, columns of B) of `depth` numbers.

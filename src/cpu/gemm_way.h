@@ -85,7 +85,8 @@ static inline GemmBlock gemm_end_of(const Gemm *block) {
                        .accumulate = block->accumulate,
                        .bias = block->bias,
                        .bias_format = block->bias_format,
-                       .activation = block->activation};
+                       .activation = block->activation,
+                       .largest = block->largest};
 }
 
 // C is far away as often as not: a block of it is called for before it is written.

@@ -95,6 +95,27 @@ static bool run_leading(Device *device, const Leading *leading, int dim, Gemm *g
     return true;
 }
 
+// Of fewer results it takes as long to tell the largest as to read them again.
+enum { FEWEST_TOLD = 1 << 15 };
+
+static int64_t numbers_in(const Leading *leading, const Gemm *gemm) {
+    int64_t numbers = gemm->rows * gemm->columns;
+    for (int i = 0; i < leading->ndim; i++)
+        numbers *= leading->shape[i];
+    return numbers;
+}
+
+// The largest of what a product has raised, as it is stored.
+static float largest_of(const uint32_t lanes[GEMM_LANES], Format format) {
+    uint32_t largest = 0;
+    for (int i = 0; i < GEMM_LANES; i++)
+        largest = lanes[i] > largest ? lanes[i] : largest;
+    const float number = number_fp32_of_bits(largest);
+    return format == FORMAT_FP32   ? number
+           : format == FORMAT_BF16 ? number_bf16_to_fp32(number_fp32_to_bf16(number))
+                                   : number_fp16_to_fp32(number_fp32_to_fp16(number));
+}
+
 static bool run_batches(Device *device, Leading *leading, Gemm *gemm, Error *error) {
     join_rows(leading, gemm);
     for (int i = 0; i < GEMM_BATCH_DIMS; i++) {
@@ -105,7 +126,14 @@ static bool run_batches(Device *device, Leading *leading, Gemm *gemm, Error *err
         gemm->b.batch_stride[to] = present ? leading->b[i] : 0;
         gemm->c.batch_stride[to] = present ? leading->c[i] : 0;
     }
-    return run_leading(device, leading, leading->ndim - 1, gemm, error);
+    uint32_t lanes[GEMM_LANES] = {0};
+    if (numbers_in(leading, gemm) >= FEWEST_TOLD && gemm->sums == SUMS_FP32)
+        gemm->largest = lanes;
+    if (!run_leading(device, leading, leading->ndim - 1, gemm, error))
+        return false;
+    if (gemm->largest)
+        device->largest = largest_of(lanes, gemm->c.format);
+    return true;
 }
 
 static bool matmul(Device *device, const KernelCall *call, Error *error) {

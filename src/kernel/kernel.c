@@ -185,6 +185,7 @@ bool device_run(Device *device, const KernelCall *call, Error *error) {
                           "device %s adds up in fp32 alone: leave sums= out of --recipe, or run on "
                           "--device cpu",
                           backend->name);
+    device->largest = -1;
     if (kernel) {
         if (!kernel(device, call, error))
             return false;

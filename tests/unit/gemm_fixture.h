@@ -97,11 +97,46 @@ typedef void (*RunFunction)(const Gemm *gemm);
 
 static GemmWays ways_under_test;
 
-static inline void run_checked(const Gemm *gemm) {
-    size_t bytes = gemm_workspace_size_by(&ways_under_test, gemm);
+// The largest magnitude in C; NaN where it holds one.
+static inline double largest_in(const Gemm *gemm) {
+    const GemmResult *c = &gemm->c;
+    double largest = 0;
+    for (int64_t p = 0; p < gemm->batch[0] * gemm->batch[1]; p++)
+        for (int64_t i = 0; i < gemm->rows; i++)
+            for (int64_t j = 0; j < gemm->columns; j++) {
+                const int64_t at = p / gemm->batch[1] * c->batch_stride[0] +
+                                   p % gemm->batch[1] * c->batch_stride[1] + i * c->row_stride + j;
+                const double value = fabs(get(c->data, c->format, at));
+                if (isnan(value))
+                    return value;
+                largest = fmax(largest, value);
+            }
+    return largest;
+}
+
+// What was raised is the largest, once it is rounded as C is. Below fp32's normal numbers one may
+// count as 0 and the other not.
+static inline void check_largest(const Gemm *gemm) {
+    uint32_t largest = 0;
+    for (int i = 0; i < GEMM_LANES; i++)
+        largest = gemm->largest[i] > largest ? gemm->largest[i] : largest;
+    const double told =
+        format_round(gemm->c.format, format_decode(FORMAT_FP32, largest), OVERFLOW_TO_SPECIAL);
+    const double there = largest_in(gemm);
+    CHECK_MESSAGE(
+        told == there || (isnan(told) && isnan(there)) || (told < 0x1p-126 && there < 0x1p-126),
+        "the largest of %s is told as %.9g and is %.9g", format_name(gemm->c.format), told, there);
+}
+
+static inline void run_checked(const Gemm *asked) {
+    uint32_t largest[GEMM_LANES] = {0};
+    Gemm gemm = *asked;
+    gemm.largest = largest;
+    size_t bytes = gemm_workspace_size_by(&ways_under_test, &gemm);
     char *workspace = filled(bytes + GUARD);
     memset(workspace + bytes, GUARD_BYTE, GUARD);
-    gemm_run_by(&ways_under_test, gemm, bytes ? workspace : NULL);
+    gemm_run_by(&ways_under_test, &gemm, bytes ? workspace : NULL);
+    check_largest(&gemm);
     for (int i = 0; i < GUARD; i++)
         CHECK_INT((unsigned char)workspace[bytes + (size_t)i], GUARD_BYTE);
     free(workspace);

@@ -196,6 +196,7 @@ static void multiply(const GemmWays *ways, const Gemm *gemm, void *workspace) {
         part.a.data = (const uint16_t *)gemm->a.data + first * gemm->a.column_stride;
         part.b.data = (const uint16_t *)gemm->b.data + first * gemm->b.row_stride;
         part.accumulate = gemm->accumulate || first > 0;
+        part.largest = first + part.depth == gemm->depth ? gemm->largest : NULL;
         multiply_stretch(ways->plain, &part, workspace);
     }
 }

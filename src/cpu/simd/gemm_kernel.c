@@ -70,7 +70,18 @@ ALWAYS_INLINE bool adds_to_c(const GemmBlock *block) {
     return block->accumulate || (!block->first && !block->partial);
 }
 
-// The sums' way out when nothing but additions and RELU lie on it, to whole vectors of C.
+// What was found on the way out of some rows is kept.
+ALWAYS_INLINE void raise_largest(const GemmBlock *block, Bits found) {
+    for (int i = 0; i < LANES; i++)
+        block->largest[i] = found[i] > block->largest[i] ? found[i] : block->largest[i];
+}
+
+ALWAYS_INLINE bool looks_for_largest(const GemmBlock *block) {
+    return block->largest && block->last;
+}
+
+// The sums' way out when nothing but additions and RELU lie on it, to whole vectors of C. What is
+// written stays in their registers.
 ALWAYS_INLINE void finish_in_registers(const GemmBlock *block, const Tile *tile, const int rows,
                                        const int vectors, Vector sums[TILE_ROWS][TILE_VECTORS],
                                        const float *bias, const Format format) {
@@ -93,6 +104,7 @@ ALWAYS_INLINE void finish_in_registers(const GemmBlock *block, const Tile *tile,
             if (relu)
                 value = vector_at_least(value, (Vector){0});
             vector_store_as(block->c, format, at_c + j * LANES, value);
+            sums[i][j] = value;
         }
     }
 }
@@ -111,6 +123,7 @@ ALWAYS_INLINE void finish_format(const GemmBlock *block, const Tile *tile, int r
     const Vector alpha = vector_all(block->alpha);
     const bool add_partial = block->partial && !block->first, add_c = adds_to_c(block);
     const GemmActivation activation = block->last ? block->activation : GEMM_ACTIVATION_NONE;
+    Bits found = {0};
     for (int i = 0; i < rows; i++) {
         int64_t at_c = (tile->row + i) * block->c_row + tile->column;
         int64_t at_partial = (tile->row + i) * block->partial_row + tile->column;
@@ -125,9 +138,12 @@ ALWAYS_INLINE void finish_format(const GemmBlock *block, const Tile *tile, int r
                 value += vector_load(bias + j);
             if (activation)
                 value = activate(value, activation);
+            found = bits_raised(found, full ? value : vector_first(value, count));
             vector_store_some(block->c, format, at_c + j, count, value);
         }
     }
+    if (looks_for_largest(block))
+        raise_largest(block, found);
 }
 
 static void finish_in_memory(const GemmBlock *block, const Tile *tile, int rows, const float *sums,
@@ -202,6 +218,25 @@ ALWAYS_INLINE void multiply_steps(Steps *at, int64_t steps, const int rows, cons
     }
 }
 
+ALWAYS_INLINE void finish_from_memory(const GemmBlock *block, const Tile *tile, const int rows,
+                                      const int vectors, Vector sums[TILE_ROWS][TILE_VECTORS],
+                                      const float *bias) {
+    float spilled[TILE_ROWS][PANEL_COLUMNS];
+    UNROLL for (int i = 0; i < rows; i++) {
+        UNROLL for (int j = 0; j < vectors; j++) vector_store(&spilled[i][j * LANES], sums[i][j]);
+    }
+    finish_in_memory(block, tile, rows, spilled[0], PANEL_COLUMNS, bias);
+}
+
+ALWAYS_INLINE Bits largest_of(const int rows, const int vectors,
+                              Vector sums[TILE_ROWS][TILE_VECTORS]) {
+    Bits found = {0};
+    UNROLL for (int i = 0; i < rows; i++) {
+        UNROLL for (int j = 0; j < vectors; j++) found = bits_raised(found, sums[i][j]);
+    }
+    return found;
+}
+
 // Multiplies one tile. `rows` and `vectors` are constants where this is inlined.
 ALWAYS_INLINE void multiply_tile(const GemmBlock *block, const Tile *tile, const int rows,
                                  const int vectors, const float *bias, bool in_registers) {
@@ -236,21 +271,16 @@ ALWAYS_INLINE void multiply_tile(const GemmBlock *block, const Tile *tile, const
         }
     if (in_registers && block->c_format == FORMAT_FP32) {
         finish_in_registers(block, tile, rows, vectors, sums, bias, FORMAT_FP32);
-        return;
-    }
-    if (in_registers && rounds_at_once(FORMAT_BF16) && block->c_format == FORMAT_BF16) {
+    } else if (in_registers && rounds_at_once(FORMAT_BF16) && block->c_format == FORMAT_BF16) {
         finish_in_registers(block, tile, rows, vectors, sums, bias, FORMAT_BF16);
-        return;
-    }
-    if (in_registers && rounds_at_once(FORMAT_FP16)) {
+    } else if (in_registers && rounds_at_once(FORMAT_FP16)) {
         finish_in_registers(block, tile, rows, vectors, sums, bias, FORMAT_FP16);
+    } else {
+        finish_from_memory(block, tile, rows, vectors, sums, bias);
         return;
     }
-    float spilled[TILE_ROWS][PANEL_COLUMNS];
-    UNROLL for (int i = 0; i < rows; i++) {
-        UNROLL for (int j = 0; j < vectors; j++) vector_store(&spilled[i][j * LANES], sums[i][j]);
-    }
-    finish_in_memory(block, tile, rows, spilled[0], PANEL_COLUMNS, bias);
+    if (looks_for_largest(block))
+        raise_largest(block, largest_of(rows, vectors, sums));
 }
 
 typedef void (*TileFunction)(const GemmBlock *block, const Tile *tile, const float *bias,
@@ -360,6 +390,7 @@ ALWAYS_INLINE void finish_panel(const GemmBlock *block, int64_t column, const fl
     Vector beside[TILE_VECTORS];
     UNROLL for (int j = 0; j < TILE_VECTORS; j++) beside[j] =
         bias ? vector_load(bias + j * LANES) : (Vector){0};
+    Bits found = {0};
     for (int64_t i = 0; i < block->rows; i++, sums += sums_row, column += block->c_row) {
         UNROLL for (int j = 0; j < TILE_VECTORS; j++) {
             Vector value = alpha * vector_load(sums + j * LANES);
@@ -367,9 +398,12 @@ ALWAYS_INLINE void finish_panel(const GemmBlock *block, int64_t column, const fl
                 value += vector_load_as(block->c, format, column + j * LANES);
             if (bias)
                 value += beside[j];
+            found = bits_raised(found, value);
             vector_store_as(block->c, format, column + j * LANES, value);
         }
     }
+    if (block->largest)
+        raise_largest(block, found);
 }
 
 static void finish_panel_fp32(const GemmBlock *block, int64_t column, const float *sums,

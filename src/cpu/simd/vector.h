@@ -103,6 +103,26 @@ ALWAYS_INLINE Vector vector_at_least(Vector value, Vector floor) {
 #endif
 }
 
+// Magnitudes as bits, the larger of each two: they rise with the number, infinity and NaN last.
+ALWAYS_INLINE Bits bits_raised(Bits largest, Vector value) {
+    const Bits magnitude = (Bits)value & 0x7fffffffu;
+#if defined(__AVX512F__)
+    return (Bits)_mm512_max_epu32((__m512i)largest, (__m512i)magnitude);
+#elif defined(__AVX2__)
+    return (Bits)_mm256_max_epu32((__m256i)largest, (__m256i)magnitude);
+#else
+    return (Bits)vector_select((Words)(magnitude > largest), (Vector)magnitude, (Vector)largest);
+#endif
+}
+
+// The first `count` of its numbers, and 0 in place of the others.
+ALWAYS_INLINE Vector vector_first(Vector value, int count) {
+    Words place;
+    for (int i = 0; i < LANES; i++)
+        place[i] = i;
+    return (Vector)((Words)value & (Words)(place < count));
+}
+
 // ---- the three formats --------------------------------------------------------------------------
 
 ALWAYS_INLINE float number_load(const void *from, Format format, int64_t at) {

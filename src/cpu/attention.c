@@ -60,8 +60,15 @@ static Gemm product(const Attention *attention, int64_t rows, int64_t columns, i
                   .b = b,
                   .alpha = 1,
                   .pairs = cpu_has_pairs(attention->device),
-                  .halves = true, // 16 digits of a share, or of a score's gradient, are enough
                   .threads = 1};
+}
+
+// A is shares or gradients of scores in fp32, of which 16 digits are enough.
+static Gemm product_of_shares(const Attention *attention, int64_t rows, int64_t columns,
+                              int64_t depth, GemmOperand a, GemmOperand b) {
+    Gemm gemm = product(attention, rows, columns, depth, a, b);
+    gemm.splits_a = true;
+    return gemm;
 }
 
 static GemmResult into_scratch(float *data, int64_t stride) {
@@ -184,9 +191,9 @@ static ForwardProducts forward_products(const Attention *attention, int64_t batc
         .scores = product(attention, rows, keys, attention->depth,
                           operand(&attention->q, batch, head, first, false),
                           operand(&attention->k, batch, head, 0, true)),
-        .values = product(attention, rows, attention->depth, keys,
-                          scratch_operand(scores, attention->score_stride, false),
-                          operand(&attention->v, batch, head, 0, false)),
+        .values = product_of_shares(attention, rows, attention->depth, keys,
+                                    scratch_operand(scores, attention->score_stride, false),
+                                    operand(&attention->v, batch, head, 0, false)),
     };
     products.scores.alpha = attention->scale;
     products.scores.c = into_scratch(scores, attention->score_stride);
@@ -313,15 +320,15 @@ static void backward_products(const Attention *attention, const BackwardScratch 
         product(attention, rows, keys, depth, dy, operand(&attention->v, batch, head, 0, true));
     products[PRODUCT_D].c = into_scratch(scratch->d, stride);
     products[PRODUCT_DQ] =
-        product(attention, rows, depth, keys, scratch_operand(scratch->d, stride, false),
-                operand(&attention->k, batch, head, 0, false));
+        product_of_shares(attention, rows, depth, keys, scratch_operand(scratch->d, stride, false),
+                          operand(&attention->k, batch, head, 0, false));
     products[PRODUCT_DQ].c = (GemmResult){
         at(&attention->dq, batch, head, first), attention->dq.format, attention->dq.stride[1], {0}};
-    products[PRODUCT_DK] =
-        product(attention, keys, depth, rows, scratch_operand(scratch->d, stride, true), q);
+    products[PRODUCT_DK] = product_of_shares(attention, keys, depth, rows,
+                                             scratch_operand(scratch->d, stride, true), q);
     products[PRODUCT_DK].c = into_scratch(scratch->dk, out);
-    products[PRODUCT_DV] =
-        product(attention, keys, depth, rows, scratch_operand(scratch->scores, stride, true), dy);
+    products[PRODUCT_DV] = product_of_shares(attention, keys, depth, rows,
+                                             scratch_operand(scratch->scores, stride, true), dy);
     products[PRODUCT_DV].c = into_scratch(scratch->dv, out);
     // The last block of queries comes first: it sees all keys.
     bool later = first + rows < attention->queries;

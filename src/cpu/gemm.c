@@ -334,7 +334,7 @@ static void multiply_part_by_way(const Part *part, void *workspace) {
 }
 
 // Beside other threads.
-static void raise_largest(uint32_t *largest, const uint32_t own[GEMM_LANES]) {
+static void share_largest(uint32_t *largest, const uint32_t own[GEMM_LANES]) {
     for (int i = 0; i < GEMM_LANES; i++) {
         uint32_t before = __atomic_load_n(&largest[i], __ATOMIC_RELAXED);
         while (own[i] > before && !__atomic_compare_exchange_n(&largest[i], &before, own[i], true,
@@ -349,13 +349,10 @@ static void multiply_share(const Gemm *asked, const Plan *plan, char *workspace,
     char *own = workspace + plan->bytes * (size_t)index;
     uint32_t largest[GEMM_LANES] = {0};
     const bool raises = asked->largest && count > 1;
-    Gemm share;
-    const Gemm *gemm = asked;
-    if (raises) {
-        share = *asked;
+    Gemm share = *asked;
+    const Gemm *gemm = &share;
+    if (raises)
         share.largest = largest;
-        gemm = &share;
-    }
     Part part = {.gemm = gemm, .plan = plan};
     part.packed_a = (GemmWord *)(void *)own;
     part.packed_b = (GemmWord *)(void *)(own + plan->a_bytes);
@@ -386,7 +383,7 @@ static void multiply_share(const Gemm *asked, const Plan *plan, char *workspace,
         }
     }
     if (raises)
-        raise_largest(asked->largest, largest);
+        share_largest(asked->largest, largest);
 }
 
 size_t gemm_workspace_size_by(const GemmWays *ways, const Gemm *gemm) {

@@ -5,7 +5,7 @@
 // over fp32, bf16 and fp16 in any mixture and any strides, summed in fp32, rounded once to the
 // format of C. Where `pairs` allows it, a product of two bf16 operands takes the processor's own
 // instruction for pairs of them: numbers and sums below fp32's normal ones are 0 there, and the two
-// products of a pair may be summed before they meet the rest. Where `halves` allows it and B is
+// products of a pair may be summed before they meet the rest. Where `splits_a` allows it and B is
 // bf16, numbers of an A in fp32 may be taken for two of bf16, with 16 of their digits. Operands of
 // which `blocks` says what they are made of, which is believed, may be multiplied as whole numbers
 // of 8 bits.
@@ -14,7 +14,7 @@
 // a wrong format or a negative size is a programmer's error and asserted. Any thread may call it;
 // up to `threads` OpenMP threads work, and only where the product is worth waking them. How the sum
 // is ordered depends on the shape, never on the threads: the same input gives the same bits for the
-// same `pairs`, `halves` and `blocks`.
+// same `pairs`, `splits_a` and `blocks`.
 #pragma once
 
 #include <stdbool.h>
@@ -37,8 +37,9 @@ typedef enum GemmActivation {
 // heads in place. Each operand says how far apart two neighbours lie in each.
 enum { GEMM_BATCH_DIMS = 2 };
 
-// How large C is: the largest of so many numbers is, in the end, the largest magnitude in C before
-// it is rounded to the format of C, as the bits of fp32. NaN has more of them than infinity.
+// The largest of so many numbers is, in the end, the largest magnitude in C before it was rounded
+// to the format of C: its bits in fp32, which rise with it. Those of NaN lie above those of
+// infinity.
 enum { GEMM_LANES = 16 };
 
 // Strides count elements. B transposed, as in the weights [out, in] of a linear layer, is the same
@@ -70,8 +71,8 @@ typedef struct Gemm {
     GemmActivation activation;
     NumberBlocks blocks; // what the numbers of both operands are worth, where that is known
     bool pairs;          // see above; a processor without the instruction does not mind
-    bool halves;         // fp32 of A counts with 16 of its digits, where B is bf16
-    uint32_t *largest;   // GEMM_LANES numbers that are raised, or NULL
+    bool splits_a;       // 16 digits of an A in fp32 are enough, where B is bf16
+    uint32_t *largest;   // GEMM_LANES numbers that begin at 0 and are raised; NULL: nobody asks
     int threads;         // at most so many; 1 never enters OpenMP
     Summing sums;        // products.h's affair: here sums are fp32's
 } Gemm;

@@ -4,9 +4,9 @@
 //
 // On tile registers (AMX-BF16) a bf16 operand is used as it is, but its subnormals count as 0: the
 // hardware has no others. An fp16 number is exactly the sum of two bf16 numbers, so an fp16 operand
-// is split while it is packed and costs twice the products; so does an A in fp32 where `halves`
-// allows it, of which two have 16 digits. Sums are fp32. Results below fp32's normal numbers may be
-// 0, whatever `pairs` says.
+// is split while it is packed and costs twice the products. An A in fp32 is split likewise where
+// `splits_a` allows it: two bf16 numbers hold 16 of its digits. Sums are fp32. Results below fp32's
+// normal numbers may be 0, whatever `pairs` says.
 //
 // By elements: numbers of few bits that share a scale are whole numbers of a step, and are
 // multiplied as those, in 8 bits. Sums over what shares scales are exact, those of all are fp32.

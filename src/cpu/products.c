@@ -96,7 +96,7 @@ static bool run_leading(Device *device, const Leading *leading, int dim, Gemm *g
 }
 
 // Of fewer results it takes as long to tell the largest as to read them again.
-enum { FEWEST_TOLD = 1 << 15 };
+enum { FEWEST_TOLD = 1 << 13 };
 
 static int64_t numbers_in(const Leading *leading, const Gemm *gemm) {
     int64_t numbers = gemm->rows * gemm->columns;

@@ -28,6 +28,7 @@ static bool open_device(const Backend *backend, int index, int threads, Device *
     if (!device)
         return error_fail(error, ERROR_MEMORY, "device %s: no memory", backend->name);
     device->backend = backend;
+    device->largest = -1;
     if (index > 0)
         snprintf(device->label, sizeof device->label, "%s:%d", backend->name, index);
     else
@@ -172,6 +173,7 @@ static bool shares_as_declared(const KernelCall *call) {
 
 bool device_run(Device *device, const KernelCall *call, Error *error) {
     assert(shares_as_declared(call));
+    device->largest = -1;
     const Backend *backend = device->backend;
     Kernel kernel = backend->kernels[call->op];
     const OpAttr *attr = call->attr;
@@ -185,7 +187,6 @@ bool device_run(Device *device, const KernelCall *call, Error *error) {
                           "device %s adds up in fp32 alone: leave sums= out of --recipe, or run on "
                           "--device cpu",
                           backend->name);
-    device->largest = -1;
     if (kernel) {
         if (!kernel(device, call, error))
             return false;

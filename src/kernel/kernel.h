@@ -117,7 +117,7 @@ typedef struct Device {
     bool no_capture; // steps are not captured, on a device that would; set before the first ends
     uint64_t steps, captured; // of a device that would: how many ended, how many were captured
     DeviceTap *tap;           // NULL: nobody is told
-    // The largest magnitude in the first output of the last kernel, where that told it; NaN: one is.
+    // The largest magnitude in the first output of the last kernel, or NaN, where that told it.
     // Negative: it did not, and MultiKernels.largest has to look.
     float largest;
 } Device;

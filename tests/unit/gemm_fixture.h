@@ -156,7 +156,7 @@ typedef struct Case {
     Format a, b, c;
     Layout a_layout, b_layout;
     bool gap, accumulate, bias;
-    bool halves; // 16 digits of an fp32 A suffice beside bf16
+    bool splits_a;
     GemmActivation activation;
     int threads;
     int64_t products;
@@ -231,7 +231,7 @@ static inline void add_factors(Trial *trial) {
                          .activation = test->activation,
                          .blocks = test->blocks,
                          .pairs = true, // where the ways have them
-                         .halves = test->halves,
+                         .splits_a = test->splits_a,
                          .threads = test->threads};
     trial->gemm.a = new_operand(trial->a, test->rows, test->depth, test->a, test->a_layout,
                                 test->gap, test->products);
@@ -289,9 +289,10 @@ static inline double expected_of(const Trial *trial, int64_t p, int64_t i, int64
     sum += bias;
     size += fabs(old) + fabs(bias);
     const double expected = activated(sum, test->activation);
-    const bool halves = test->halves && test->a == FORMAT_FP32 && test->b == FORMAT_BF16;
+    const bool splits_a =
+        test->splits_a && ways_under_test.tiles && test->a == FORMAT_FP32 && test->b == FORMAT_BF16;
     *bound = unit_of(test->c) * 1.001 * fabs(expected) + 0x1p-25 +
-             ((double)(test->depth + 4) * UNIT_FP32 + (halves ? 0x1p-17 : 0)) * size +
+             ((double)(test->depth + 4) * UNIT_FP32 + (splits_a ? 0x1p-17 : 0)) * size +
              (test->activation > GEMM_ACTIVATION_RELU ? 2e-7 : 0);
     if (!test->whole_numbers)
         return expected;
@@ -367,7 +368,7 @@ static inline void check_formats_and_layouts(RunFunction run) {
                          .gap = turn % 2,
                          .accumulate = turn % 3 == 1,
                          .bias = turn % 5 < 3,
-                         .halves = turn % 4 < 3,
+                         .splits_a = turn % 4 < 3,
                          .activation = (GemmActivation)(turn % 4),
                          .threads = 1 + turn % 2,
                          .products = 1};
@@ -386,7 +387,7 @@ static inline void check_whole_numbers(RunFunction run) {
                      .a_layout = (Layout)(turn % 2),
                      .b_layout = (Layout)(turn / 2 % 2),
                      .bias = true,
-                     .halves = true,
+                     .splits_a = true,
                      .threads = 1,
                      .products = 1,
                      .whole_numbers = true};
@@ -435,7 +436,7 @@ static inline void check_classes(RunFunction run) {
                      .depth = K,
                      .batch = {1, 1},
                      .alpha = 1,
-                     .halves = true,
+                     .splits_a = true,
                      .threads = 1};
         gemm.a = new_operand(a, M, K, a_format, (Layout)(turn % 2), false, 1);
         gemm.b = new_operand(b, K, N, b_format, (Layout)(turn / 3 % 2), false, 1);

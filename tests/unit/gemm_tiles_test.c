@@ -6,8 +6,8 @@
 #include "cpu/amx/gemm_tiles.c"
 
 static bool any_low_format(const Gemm *gemm) {
-    const bool halves = gemm->halves && gemm->b.format == FORMAT_BF16;
-    return (gemm->a.format != FORMAT_FP32 || halves) && gemm->b.format != FORMAT_FP32;
+    const bool splits_a = gemm->splits_a && gemm->b.format == FORMAT_BF16;
+    return (gemm->a.format != FORMAT_FP32 || splits_a) && gemm->b.format != FORMAT_FP32;
 }
 
 // This processor's own, or NULL.
@@ -34,13 +34,13 @@ static void on_all_tiles(void (*body)(RunFunction run)) {
 static void check_tiles_large(RunFunction run) {
     static const int64_t shapes[][3] = {{70, 100, 600}, {33, 1000, 64}, {100, 65, 33}};
     for (int turn = 0; turn < 18; turn++) {
-        const bool halves = turn >= 12;
+        const bool splits_a = turn >= 12;
         Case test = {.rows = shapes[turn % 3][0],
                      .columns = shapes[turn % 3][1],
                      .depth = shapes[turn % 3][2],
-                     .a = halves ? FORMAT_FP32 : formats[1 + turn % 2],
-                     .b = halves ? FORMAT_BF16 : formats[1 + turn / 2 % 2],
-                     .halves = halves,
+                     .a = splits_a ? FORMAT_FP32 : formats[1 + turn % 2],
+                     .b = splits_a ? FORMAT_BF16 : formats[1 + turn / 2 % 2],
+                     .splits_a = splits_a,
                      .c = formats[turn % 3],
                      .a_layout = (Layout)(turn % 2),
                      .b_layout = (Layout)(turn / 3 % 2),
@@ -60,14 +60,15 @@ static void tiles_agree_with_double(void) {
 // The last part of a product is smaller than the others, and is cut into other groups.
 static void check_parts(RunFunction run) {
     static const int64_t shapes[][3] = {{96, 1312, 64}, {288, 96, 64}, {544, 32, 512}};
-    for (int turn = 0; turn < 9; turn++) {
+    for (int turn = 0; turn < 18; turn++) {
         Case test = {.rows = shapes[turn % 3][0],
                      .columns = shapes[turn % 3][1],
                      .depth = shapes[turn % 3][2],
-                     .a = formats[1 + turn % 2],
+                     .a = turn < 9 ? formats[1 + turn % 2] : FORMAT_FP32,
                      .b = FORMAT_BF16,
                      .c = FORMAT_FP32,
-                     .threads = 2 + turn / 3,
+                     .splits_a = true,
+                     .threads = 2 + turn % 9 / 3,
                      .products = 1};
         check_case(&test, run);
     }
@@ -142,30 +143,32 @@ static void small_products_and_whole_fp32_stay_on_vectors(void) {
     gemm.a.format = FORMAT_FP32;
     gemm.b.format = FORMAT_BF16;
     CHECK(!gemm_tiles_emulated.suits(&gemm));
-    gemm.halves = true;
+    gemm.splits_a = true;
     CHECK(gemm_tiles_emulated.suits(&gemm));
     gemm.b.format = FORMAT_FP16;
     CHECK(!gemm_tiles_emulated.suits(&gemm));
 }
 
 // With infinity in a row: tiles compute again what lies near it.
-static void check_same_bits(const GemmWays *ways, Format format, int64_t rows, int64_t columns) {
+static void check_same_bits(const GemmWays *ways, Format of_a, Format of_b, int64_t rows,
+                            int64_t columns) {
     enum { M = 200, N = 190, K = 520 };
     static float a[M * K], b[K * N], one[M * N], more[M * N];
     for (int i = 0; i < M * K; i++)
-        put(a, format, i, i == 50 * K ? INFINITY : random_value());
+        put(a, of_a, i, i == 50 * K ? INFINITY : random_value());
     for (int i = 0; i < K * N; i++)
-        put(b, format, i, random_value());
+        put(b, of_b, i, random_value());
     for (int threads = 1; threads <= 4; threads++) {
         Gemm gemm = {.rows = rows,
                      .columns = columns,
                      .depth = K,
                      .batch = {1, 1},
-                     .a = {a, format, K, 1, {0}},
-                     .b = {b, format, N, 1, {0}},
+                     .a = {a, of_a, K, 1, {0}},
+                     .b = {b, of_b, N, 1, {0}},
                      .c = {threads == 1 ? one : more, FORMAT_FP32, N, {0}},
                      .alpha = 1,
                      .pairs = true,
+                     .splits_a = true,
                      .threads = threads};
         void *space = filled(gemm_workspace_size_by(ways, &gemm));
         gemm_run_by(ways, &gemm, space);
@@ -176,13 +179,15 @@ static void check_same_bits(const GemmWays *ways, Format format, int64_t rows, i
 
 static void the_same_bits_for_any_number_of_threads(void) {
     GemmWays ways = gemm_ways_at(isa_level());
-    check_same_bits(&ways, FORMAT_FP32, 200, 190);
-    check_same_bits(&ways, FORMAT_BF16, 200, 190);
+    check_same_bits(&ways, FORMAT_FP32, FORMAT_FP32, 200, 190);
+    check_same_bits(&ways, FORMAT_BF16, FORMAT_BF16, 200, 190);
     ways.tiles = &gemm_tiles_emulated;
-    check_same_bits(&ways, FORMAT_FP16, 104, 40);
+    check_same_bits(&ways, FORMAT_FP16, FORMAT_FP16, 104, 40);
+    check_same_bits(&ways, FORMAT_FP32, FORMAT_BF16, 104, 40);
     ways.tiles = tiles_here();
-    check_same_bits(&ways, FORMAT_BF16, 200, 190);
-    check_same_bits(&ways, FORMAT_FP16, 200, 190);
+    check_same_bits(&ways, FORMAT_BF16, FORMAT_BF16, 200, 190);
+    check_same_bits(&ways, FORMAT_FP16, FORMAT_FP16, 200, 190);
+    check_same_bits(&ways, FORMAT_FP32, FORMAT_BF16, 200, 190);
 }
 
 int main(void) {

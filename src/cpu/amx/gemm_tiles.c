@@ -45,9 +45,10 @@ static int parts_of(Format format) {
 }
 
 static bool suits(const Gemm *gemm) {
-    const bool halves = gemm->halves && gemm->b.format == FORMAT_BF16;
-    if ((gemm->a.format == FORMAT_FP32 && !halves) || gemm->b.format == FORMAT_FP32)
+    const bool splits_a = gemm->splits_a && gemm->b.format == FORMAT_BF16;
+    if ((gemm->a.format == FORMAT_FP32 && !splits_a) || gemm->b.format == FORMAT_FP32)
         return false;
+    // An A in fp32 alone is split by two instructions, and its products would be fp32's on vectors.
     bool split = gemm->a.format == FORMAT_FP16 || gemm->b.format == FORMAT_FP16;
     double work = (double)gemm->rows * (double)gemm->columns * (double)gemm->depth;
     return gemm->rows >= LEAST_SIDE && gemm->columns >= LEAST_SIDE && gemm->depth >= LEAST_SIDE &&
@@ -131,8 +132,8 @@ static bool pack_parts(PackedTile *to, const Piece *piece, const Group *group, b
     }
     TilePiece split[MOST_PARTS];
     const bool special = group->format == FORMAT_FP32
-                             ? tile_halve(split[0], split[1], piece->numbers, piece->stride)
-                             : tile_split(split[0], split[1], piece->numbers, piece->stride);
+                             ? tile_split_fp32(split[0], split[1], piece->numbers, piece->stride)
+                             : tile_split_fp16(split[0], split[1], piece->numbers, piece->stride);
     for (int i = 0; i < MOST_PARTS; i++)
         pack_piece(to + 2 * i, &(Piece){split[i][0], TILE_SIDE, piece->by_steps}, left);
     return special;
@@ -141,7 +142,7 @@ static bool pack_parts(PackedTile *to, const Piece *piece, const Group *group, b
 // One that is not whole, or lies scattered: copied number by number, and filled up with 0.
 static Piece fill_up(Filled *to, const GemmSource *source, int64_t line, int64_t step,
                      int64_t lines, int64_t steps) {
-    memset(to, 0, sizeof *to);
+    memset(to, 0, (size_t)(TILE_SIDE * TILE_SIDE * gemm_bytes(source->format)));
     for (int64_t i = 0; i < lines; i++)
         for (int64_t k = 0; k < steps; k++) {
             const void *number = gemm_source_at(source, line + i, step + k);

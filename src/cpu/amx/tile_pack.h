@@ -102,7 +102,7 @@ static inline void tile_turn(PackedTile to, const uint16_t *from, int64_t stride
 
 // A row of 32 fp16 numbers. The upper half of an fp32 number is a bf16 number; of an fp16 number it
 // has all but the last three digits, and those are the rest, exactly.
-static inline bool tile_split_row_(uint16_t *high, uint16_t *rest, const uint16_t *from) {
+static inline bool tile_split_row_of_fp16_(uint16_t *high, uint16_t *rest, const uint16_t *from) {
 #ifdef TILE_EMULATED
     bool special = false;
     for (int i = 0; i < TILE_SIDE; i++) {
@@ -133,16 +133,16 @@ static inline bool tile_split_row_(uint16_t *high, uint16_t *rest, const uint16_
 
 // Rows of fp16 numbers, `stride` numbers apart: each number to the two of bf16 whose sum it is.
 // True where one is infinity or NaN, which is no such sum.
-static inline bool tile_split(TilePiece high, TilePiece rest, const uint16_t *from,
-                              int64_t stride) {
+static inline bool tile_split_fp16(TilePiece high, TilePiece rest, const uint16_t *from,
+                                   int64_t stride) {
     bool special = false;
     for (int i = 0; i < TILE_SIDE; i++)
-        special |= tile_split_row_(high[i], rest[i], from + i * stride);
+        special |= tile_split_row_of_fp16_(high[i], rest[i], from + i * stride);
     return special;
 }
 
 // A row of 32 fp32 numbers: the bf16 number nearest to each, and the one nearest to what is left.
-static inline bool tile_halve_row_(uint16_t *high, uint16_t *rest, const float *from) {
+static inline bool tile_split_row_of_fp32_(uint16_t *high, uint16_t *rest, const float *from) {
 #ifdef TILE_EMULATED
     bool special = false;
     for (int i = 0; i < TILE_SIDE; i++) {
@@ -168,11 +168,13 @@ static inline bool tile_halve_row_(uint16_t *high, uint16_t *rest, const float *
 #endif
 }
 
-// Rows of fp32 numbers, `stride` numbers apart: each to two of bf16, whose sum has 16 of its digits
-// or more. True where one is infinity or NaN, or becomes it.
-static inline bool tile_halve(TilePiece high, TilePiece rest, const float *from, int64_t stride) {
+// Rows of fp32 numbers, `stride` numbers apart: each to two of bf16, whose sum has 16 of its
+// digits, or fewer below 2^-109, where the second is too small for a tile. True where one is
+// infinity or NaN, or becomes it.
+static inline bool tile_split_fp32(TilePiece high, TilePiece rest, const float *from,
+                                   int64_t stride) {
     bool special = false;
     for (int i = 0; i < TILE_SIDE; i++)
-        special |= tile_halve_row_(high[i], rest[i], from + i * stride);
+        special |= tile_split_row_of_fp32_(high[i], rest[i], from + i * stride);
     return special;
 }

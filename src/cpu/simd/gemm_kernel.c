@@ -80,8 +80,8 @@ ALWAYS_INLINE bool looks_for_largest(const GemmBlock *block) {
     return block->largest && block->last;
 }
 
-// The sums' way out when nothing but additions and RELU lie on it, to whole vectors of C. What is
-// written stays in their registers.
+// The sums' way out when nothing but additions and RELU lie on it, to whole vectors of C. `sums`
+// then hold what was written, before it was rounded.
 ALWAYS_INLINE void finish_in_registers(const GemmBlock *block, const Tile *tile, const int rows,
                                        const int vectors, Vector sums[TILE_ROWS][TILE_VECTORS],
                                        const float *bias, const Format format) {
@@ -138,7 +138,8 @@ ALWAYS_INLINE void finish_format(const GemmBlock *block, const Tile *tile, int r
                 value += vector_load(bias + j);
             if (activation)
                 value = activate(value, activation);
-            found = bits_raised(found, full ? value : vector_first(value, count));
+            const Words mine = first_lanes(count);
+            found = bits_raised(found, full ? value : (Vector)(mine & (Words)value));
             vector_store_some(block->c, format, at_c + j, count, value);
         }
     }
@@ -228,8 +229,8 @@ ALWAYS_INLINE void finish_from_memory(const GemmBlock *block, const Tile *tile, 
     finish_in_memory(block, tile, rows, spilled[0], PANEL_COLUMNS, bias);
 }
 
-ALWAYS_INLINE Bits largest_of(const int rows, const int vectors,
-                              Vector sums[TILE_ROWS][TILE_VECTORS]) {
+ALWAYS_INLINE Bits largest_in_tile(const int rows, const int vectors,
+                                   Vector sums[TILE_ROWS][TILE_VECTORS]) {
     Bits found = {0};
     UNROLL for (int i = 0; i < rows; i++) {
         UNROLL for (int j = 0; j < vectors; j++) found = bits_raised(found, sums[i][j]);
@@ -280,7 +281,7 @@ ALWAYS_INLINE void multiply_tile(const GemmBlock *block, const Tile *tile, const
         return;
     }
     if (looks_for_largest(block))
-        raise_largest(block, largest_of(rows, vectors, sums));
+        raise_largest(block, largest_in_tile(rows, vectors, sums));
 }
 
 typedef void (*TileFunction)(const GemmBlock *block, const Tile *tile, const float *bias,

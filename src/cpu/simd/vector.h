@@ -31,6 +31,8 @@ enum { LANES = 8 };
 enum { LANES = 4 };
 #endif
 
+_Static_assert((int)LANES <= (int)GEMM_LANES, "a product is raised lane by lane");
+
 typedef float Vector __attribute__((vector_size(LANES * 4)));
 typedef int32_t Words __attribute__((vector_size(LANES * 4)));
 typedef uint32_t Bits __attribute__((vector_size(LANES * 4)));
@@ -115,12 +117,12 @@ ALWAYS_INLINE Bits bits_raised(Bits largest, Vector value) {
 #endif
 }
 
-// The first `count` of its numbers, and 0 in place of the others.
-ALWAYS_INLINE Vector vector_first(Vector value, int count) {
+// All bits of the first `count` lanes.
+ALWAYS_INLINE Words first_lanes(int count) {
     Words place;
     for (int i = 0; i < LANES; i++)
         place[i] = i;
-    return (Vector)((Words)value & (Words)(place < count));
+    return (Words)(place < count);
 }
 
 // ---- the three formats --------------------------------------------------------------------------
@@ -224,12 +226,6 @@ ALWAYS_INLINE void vector_store_as(void *to, Format format, int64_t at, Vector v
         fp16_of_vector((uint16_t *)to + at, value);
 }
 
-#if defined(__AVX2__) && !defined(__AVX512F__)
-ALWAYS_INLINE __m256i first_lanes(int count) {
-    return _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-}
-#endif
-
 // The same of `count` numbers only, at most LANES; the others are 0, and are left as they are.
 ALWAYS_INLINE Vector vector_load_some(const void *from, Format format, int64_t at, int count) {
     if (count == LANES)
@@ -244,7 +240,7 @@ ALWAYS_INLINE Vector vector_load_some(const void *from, Format format, int64_t a
 #else
 #if defined(__AVX2__)
     if (format == FORMAT_FP32)
-        return (Vector)_mm256_maskload_ps((const float *)from + at, first_lanes(count));
+        return (Vector)_mm256_maskload_ps((const float *)from + at, (__m256i)first_lanes(count));
 #endif
     Vector value = {0};
     float numbers[LANES];
@@ -263,7 +259,7 @@ ALWAYS_INLINE void vector_store_some(void *to, Format format, int64_t at, int co
     }
 #if defined(__AVX2__) && !defined(__AVX512F__)
     if (format == FORMAT_FP32) {
-        _mm256_maskstore_ps((float *)to + at, first_lanes(count), (__m256)value);
+        _mm256_maskstore_ps((float *)to + at, (__m256i)first_lanes(count), (__m256)value);
         return;
     }
 #endif

@@ -89,6 +89,7 @@ LUA
     cp "$folder/err" "$folder/line"
     "$mpbench" show @last --first-nan --json >"$folder/page"
     grep -q '20 steps in a row were skipped' "$folder/line" || fail "$(cat "$folder/line")"
+    [ "$kind" = backward ] || [ "$(value layer)" = first ] || fail "told: $(value sentence)"
     for word in "not finite: $(value tensor)" "$(value layer)" "$(value remedy)"; do
         grep -q -F -e "$word" "$folder/line" || fail "$word: $(cat "$folder/line")"
     done

@@ -349,12 +349,13 @@ static bool fill_delta(const Attention *attention, const BackwardScratch *scratc
                              is_finite(attention, &attention->dy, batch, head, first + i)));
     }
     const View *sums = &attention->sums;
-    for (int64_t i = 0; i < rows; i++)
+    const int64_t step = sums->stride[3], at_once = step == 1 ? rows : 1;
+    for (int64_t i = 0; i < rows; i += at_once)
         for (int part = 0; part < 2; part++)
             cpu_load(attention->device, sums->format,
                      cpu_at(sums, part * sums->stride[0] + batch * sums->stride[1] +
-                                      head * sums->stride[2] + (first + i) * sums->stride[3]),
-                     (part ? scratch->log_sum : scratch->largest) + i, 1);
+                                      head * sums->stride[2] + (first + i) * step),
+                     (part ? scratch->log_sum : scratch->largest) + i, at_once);
     return finite;
 }
 

@@ -15,21 +15,25 @@ static void clear_rest(float *row, int64_t seen, int64_t width) {
 
 static float largest_of(const float *x, int64_t count) {
     enum { AT_ONCE = 32 };
-    float lane[AT_ONCE], largest = -INFINITY;
+    float lane[AT_ONCE], largest;
     for (int k = 0; k < AT_ONCE; k++)
         lane[k] = -INFINITY;
     int64_t j = 0;
     for (; j + AT_ONCE <= count; j += AT_ONCE)
         for (int k = 0; k < AT_ONCE; k++)
             lane[k] = x[j + k] > lane[k] ? x[j + k] : lane[k];
-    for (int k = 0; k < AT_ONCE; k++)
-        largest = lane[k] > largest ? lane[k] : largest;
+    UNROLL for (int half = AT_ONCE / 2; half > 0; half /= 2) {
+        for (int k = 0; k < half; k++)
+            lane[k] = lane[half + k] > lane[k] ? lane[half + k] : lane[k];
+    }
+    largest = lane[0];
     for (; j < count; j++)
         largest = x[j] > largest ? x[j] : largest;
     return largest; // NaN is passed over here, and comes back out of the exponentials
 }
 
-static void shares(const CpuScores *block, float *inverse, float *largest_out, float *log_sum) {
+static void shares(const CpuScores *block, float *restrict inverse, float *largest_out,
+                   float *restrict log_sum) {
     for (int64_t i = 0; i < block->rows; i++) {
         float *row = block->scores + i * block->stride;
         int64_t seen = seen_by(block, i);
@@ -41,9 +45,12 @@ static void shares(const CpuScores *block, float *inverse, float *largest_out, f
             sum += value;
         }
         clear_rest(row, seen, block->width);
-        inverse[i] = 1.0f / sum;
         largest_out[i] = largest;
-        log_sum[i] = math_log(sum);
+        log_sum[i] = sum;
+    }
+    for (int64_t i = 0; i < block->rows; i++) {
+        inverse[i] = 1.0f / log_sum[i];
+        log_sum[i] = math_log(log_sum[i]);
     }
 }
 
@@ -66,12 +73,15 @@ static void gradients(const CpuScores *block, float *d, const float *largest, co
 
 // ---- rows of a format ---------------------------------------------------------------------------
 
+// Halves meet again and again: one lane after the other would wait for the one before.
 ALWAYS_INLINE float sum_of_lanes(Vector sum) {
-    float lanes[LANES], total = 0;
+    float lanes[LANES];
     vector_store(lanes, sum);
-    for (int i = 0; i < LANES; i++)
-        total += lanes[i];
-    return total;
+    UNROLL for (int half = LANES / 2; half > 0; half /= 2) {
+        for (int i = 0; i < half; i++)
+            lanes[i] += lanes[half + i];
+    }
+    return lanes[0];
 }
 
 ALWAYS_INLINE void add_products(Format first, const void *x, Format second, const void *y,

@@ -334,7 +334,7 @@ static void multiply_part_by_way(const Part *part, void *workspace) {
 }
 
 // Beside other threads.
-static void share_largest(uint32_t *largest, const uint32_t own[GEMM_LANES]) {
+static void raise_beside(uint32_t *largest, const uint32_t own[GEMM_LANES]) {
     for (int i = 0; i < GEMM_LANES; i++) {
         uint32_t before = __atomic_load_n(&largest[i], __ATOMIC_RELAXED);
         while (own[i] > before && !__atomic_compare_exchange_n(&largest[i], &before, own[i], true,
@@ -349,22 +349,21 @@ static void multiply_share(const Gemm *asked, const Plan *plan, char *workspace,
     char *own = workspace + plan->bytes * (size_t)index;
     uint32_t largest[GEMM_LANES] = {0};
     const bool raises = asked->largest && count > 1;
-    Gemm share = *asked;
-    const Gemm *gemm = &share;
+    Gemm gemm = *asked;
     if (raises)
-        share.largest = largest;
-    Part part = {.gemm = gemm, .plan = plan};
+        gemm.largest = largest;
+    Part part = {.gemm = &gemm, .plan = plan};
     part.packed_a = (GemmWord *)(void *)own;
     part.packed_b = (GemmWord *)(void *)(own + plan->a_bytes);
     if (plan->partial_bytes)
         part.partial = (float *)(void *)(own + plan->a_bytes + plan->b_bytes);
     int64_t cut = plan->row_parts * plan->column_parts;
-    int64_t parts = gemm->batch[0] * gemm->batch[1] * cut;
+    int64_t parts = gemm.batch[0] * gemm.batch[1] * cut;
     for (int64_t i = parts * index / count; i < parts * (index + 1) / count; i++) {
         int64_t product = i / cut;
-        int64_t outer = product / gemm->batch[1], inner = product % gemm->batch[1];
-        const GemmOperand *a = &gemm->a, *b = &gemm->b;
-        const GemmResult *c = &gemm->c;
+        int64_t outer = product / gemm.batch[1], inner = product % gemm.batch[1];
+        const GemmOperand *a = &gemm.a, *b = &gemm.b;
+        const GemmResult *c = &gemm.c;
         part.a =
             element(a->data, a->format, outer * a->batch_stride[0] + inner * a->batch_stride[1]);
         part.b =
@@ -373,8 +372,8 @@ static void multiply_share(const Gemm *asked, const Plan *plan, char *workspace,
             c->data, c->format, outer * c->batch_stride[0] + inner * c->batch_stride[1]);
         part.first_row = i % cut / plan->column_parts * plan->rows;
         part.first_column = i % plan->column_parts * plan->columns;
-        part.rows = gemm_smaller(gemm->rows - part.first_row, plan->rows);
-        part.columns = gemm_smaller(gemm->columns - part.first_column, plan->columns);
+        part.rows = gemm_smaller(gemm.rows - part.first_row, plan->rows);
+        part.columns = gemm_smaller(gemm.columns - part.first_column, plan->columns);
         if (part.rows > 0 && part.columns > 0) {
             if (plan->way)
                 multiply_part_by_way(&part, own);
@@ -383,7 +382,7 @@ static void multiply_share(const Gemm *asked, const Plan *plan, char *workspace,
         }
     }
     if (raises)
-        share_largest(asked->largest, largest);
+        raise_beside(asked->largest, largest);
 }
 
 size_t gemm_workspace_size_by(const GemmWays *ways, const Gemm *gemm) {

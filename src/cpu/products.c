@@ -95,8 +95,8 @@ static bool run_leading(Device *device, const Leading *leading, int dim, Gemm *g
     return true;
 }
 
-// Of fewer results it takes as long to tell the largest as to read them again.
-enum { FEWEST_TOLD = 1 << 13 };
+// Of so many results and fewer it takes as long to tell the largest as to read them again.
+enum { MOST_READ_AGAIN = 1 << 13 };
 
 static int64_t numbers_in(const Leading *leading, const Gemm *gemm) {
     int64_t numbers = gemm->rows * gemm->columns;
@@ -127,7 +127,7 @@ static bool run_batches(Device *device, Leading *leading, Gemm *gemm, Error *err
         gemm->c.batch_stride[to] = present ? leading->c[i] : 0;
     }
     uint32_t lanes[GEMM_LANES] = {0};
-    if (numbers_in(leading, gemm) >= FEWEST_TOLD && gemm->sums == SUMS_FP32)
+    if (numbers_in(leading, gemm) > MOST_READ_AGAIN && gemm->sums == SUMS_FP32)
         gemm->largest = lanes;
     if (!run_leading(device, leading, leading->ndim - 1, gemm, error))
         return false;

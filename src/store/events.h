@@ -31,7 +31,7 @@ const char *event_kind_name(EventKind kind);
 #define EVENT_FORMATS_CHANGED "precision changed after step "
 
 enum { EVENT_TEXT_SIZE = RECORD_DIAGNOSIS_SIZE, EVENT_LAYER_SIZE = 64 };
-_Static_assert(EVENT_TEXT_SIZE >= ERROR_TEXT_SIZE + 128, "an error, and what met it");
+_Static_assert(EVENT_TEXT_SIZE >= ERROR_TEXT_SIZE + 128, "holds an error and the words around it");
 
 typedef struct Event {
     int64_t id; // rising within a run

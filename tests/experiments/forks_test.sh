@@ -43,10 +43,10 @@ end
 
 [ -n "${MPBENCH_SOAK:-}" ] || exit "$failures"
 
-# The table is of these loops, whose bits are the same wherever there are some.
+# README's table is of AVX2's loops, which give the same bits on every processor that has them.
 export MPBENCH_ISA=avx2
 
-# Whether the last run has left, as it says itself, and did not come back to where others end, below 0.005.
+# Whether the last run has left, as it says itself, and did not come back to where others end, below 0.01.
 has_left() {
     result_of loss | awk '{ exit !($1 !~ /^[0-9]/ || $1 > 0.01) }' && grep -q '"kind":"diverged"' "$folder/out"
 }

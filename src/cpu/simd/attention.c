@@ -15,7 +15,7 @@ static void clear_rest(float *row, int64_t seen, int64_t width) {
 
 static float largest_of(const float *x, int64_t count) {
     enum { AT_ONCE = 32 };
-    float lane[AT_ONCE], largest;
+    float lane[AT_ONCE];
     for (int k = 0; k < AT_ONCE; k++)
         lane[k] = -INFINITY;
     int64_t j = 0;
@@ -26,7 +26,7 @@ static float largest_of(const float *x, int64_t count) {
         for (int k = 0; k < half; k++)
             lane[k] = lane[half + k] > lane[k] ? lane[half + k] : lane[k];
     }
-    largest = lane[0];
+    float largest = lane[0];
     for (; j < count; j++)
         largest = x[j] > largest ? x[j] : largest;
     return largest; // NaN is passed over here, and comes back out of the exponentials
@@ -46,7 +46,7 @@ static void shares(const CpuScores *block, float *restrict inverse, float *large
         }
         clear_rest(row, seen, block->width);
         largest_out[i] = largest;
-        log_sum[i] = sum;
+        log_sum[i] = sum; // until all rows are done: logarithms go by vectors
     }
     for (int64_t i = 0; i < block->rows; i++) {
         inverse[i] = 1.0f / log_sum[i];

@@ -333,8 +333,8 @@ static void multiply_part_by_way(const Part *part, void *workspace) {
     part->plan->way->multiply(part->plan->ways, &gemm, workspace);
 }
 
-// Beside other threads.
-static void raise_beside(uint32_t *largest, const uint32_t own[GEMM_LANES]) {
+// Other threads raise the same.
+static void raise_atomically(uint32_t *largest, const uint32_t own[GEMM_LANES]) {
     for (int i = 0; i < GEMM_LANES; i++) {
         uint32_t before = __atomic_load_n(&largest[i], __ATOMIC_RELAXED);
         while (own[i] > before && !__atomic_compare_exchange_n(&largest[i], &before, own[i], true,
@@ -382,7 +382,7 @@ static void multiply_share(const Gemm *asked, const Plan *plan, char *workspace,
         }
     }
     if (raises)
-        raise_beside(asked->largest, largest);
+        raise_atomically(asked->largest, largest);
 }
 
 size_t gemm_workspace_size_by(const GemmWays *ways, const Gemm *gemm) {

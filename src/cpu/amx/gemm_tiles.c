@@ -131,9 +131,8 @@ static bool pack_parts(PackedTile *to, const Piece *piece, const Group *group, b
         return false;
     }
     TilePiece split[MOST_PARTS];
-    const bool special = group->format == FORMAT_FP32
-                             ? tile_split_fp32(split[0], split[1], piece->numbers, piece->stride)
-                             : tile_split_fp16(split[0], split[1], piece->numbers, piece->stride);
+    const bool special =
+        tile_split(group->format, split[0], split[1], piece->numbers, piece->stride);
     for (int i = 0; i < MOST_PARTS; i++)
         pack_piece(to + 2 * i, &(Piece){split[i][0], TILE_SIDE, piece->by_steps}, left);
     return special;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "cpu/amx/tile.h"
+#include "number/format.h"
 #include "number/inline.h"
 
 enum { TILE_SIDE = 32 };
@@ -131,16 +132,6 @@ static inline bool tile_split_row_of_fp16_(uint16_t *high, uint16_t *rest, const
 #endif
 }
 
-// Rows of fp16 numbers, `stride` numbers apart: each number to the two of bf16 whose sum it is.
-// True where one is infinity or NaN, which is no such sum.
-static inline bool tile_split_fp16(TilePiece high, TilePiece rest, const uint16_t *from,
-                                   int64_t stride) {
-    bool special = false;
-    for (int i = 0; i < TILE_SIDE; i++)
-        special |= tile_split_row_of_fp16_(high[i], rest[i], from + i * stride);
-    return special;
-}
-
 // A row of 32 fp32 numbers: the bf16 number nearest to each, and the one nearest to what is left.
 static inline bool tile_split_row_of_fp32_(uint16_t *high, uint16_t *rest, const float *from) {
 #ifdef TILE_EMULATED
@@ -168,13 +159,16 @@ static inline bool tile_split_row_of_fp32_(uint16_t *high, uint16_t *rest, const
 #endif
 }
 
-// Rows of fp32 numbers, `stride` numbers apart: each to two of bf16, whose sum has 16 of its
-// digits, or fewer below 2^-109, where the second is too small for a tile. True where one is
-// infinity or NaN, or becomes it.
-static inline bool tile_split_fp32(TilePiece high, TilePiece rest, const float *from,
-                                   int64_t stride) {
+// Rows of numbers of fp16 or fp32, `stride` numbers apart, each to two of bf16: those whose sum it
+// is; of fp32, whose sum has 16 of its digits, or fewer below 2^-109, where the second is too small
+// for a tile. True where one is infinity or NaN, or becomes it.
+static inline bool tile_split(Format format, TilePiece high, TilePiece rest, const void *from,
+                              int64_t stride) {
     bool special = false;
     for (int i = 0; i < TILE_SIDE; i++)
-        special |= tile_split_row_of_fp32_(high[i], rest[i], from + i * stride);
+        special |=
+            format == FORMAT_FP32
+                ? tile_split_row_of_fp32_(high[i], rest[i], (const float *)from + i * stride)
+                : tile_split_row_of_fp16_(high[i], rest[i], (const uint16_t *)from + i * stride);
     return special;
 }

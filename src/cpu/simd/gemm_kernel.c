@@ -219,9 +219,9 @@ ALWAYS_INLINE void multiply_steps(Steps *at, int64_t steps, const int rows, cons
     }
 }
 
-ALWAYS_INLINE void finish_from_memory(const GemmBlock *block, const Tile *tile, const int rows,
-                                      const int vectors, Vector sums[TILE_ROWS][TILE_VECTORS],
-                                      const float *bias) {
+ALWAYS_INLINE void finish_spilled(const GemmBlock *block, const Tile *tile, const int rows,
+                                  const int vectors, Vector sums[TILE_ROWS][TILE_VECTORS],
+                                  const float *bias) {
     float spilled[TILE_ROWS][PANEL_COLUMNS];
     UNROLL for (int i = 0; i < rows; i++) {
         UNROLL for (int j = 0; j < vectors; j++) vector_store(&spilled[i][j * LANES], sums[i][j]);
@@ -277,7 +277,7 @@ ALWAYS_INLINE void multiply_tile(const GemmBlock *block, const Tile *tile, const
     } else if (in_registers && rounds_at_once(FORMAT_FP16)) {
         finish_in_registers(block, tile, rows, vectors, sums, bias, FORMAT_FP16);
     } else {
-        finish_from_memory(block, tile, rows, vectors, sums, bias);
+        finish_spilled(block, tile, rows, vectors, sums, bias);
         return;
     }
     if (looks_for_largest(block))
